@@ -72,7 +72,7 @@ test_fail(const char *file, int line, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(reason, sizeof(reason), format, arguments);
 	va_end(arguments);
-	print_error("%s\n", reason);
+	print_error("%s:%d: %s\n", file, line, reason);
 	_fail(file, line);
 	abort(); /* not reached: _fail() jumps back into the runner */
 }
