@@ -49,23 +49,25 @@ static inline void test_register(struct test_entry *entry)
 	test_count++;
 }
 
-#define TEST(test_name)                                                                            \
-	static void test_name(void);                                                               \
-	static void test_name##_run(void **state)                                                  \
-	{                                                                                          \
-		(void)state;                                                                       \
-		test_name();                                                                       \
-	}                                                                                          \
-	__attribute__((constructor)) static void test_name##_register(void)                        \
-	{                                                                                          \
-		static struct test_entry entry = { #test_name, test_name##_run, NULL };            \
-		test_register(&entry);                                                             \
-	}                                                                                          \
+#define TEST(test_name)                                                                 \
+	static void test_name(void);                                                    \
+	static void test_name##_run(void **state)                                       \
+	{                                                                               \
+		(void)state;                                                            \
+		test_name();                                                            \
+	}                                                                               \
+	__attribute__((constructor)) static void test_name##_register(void)             \
+	{                                                                               \
+		static struct test_entry entry = { #test_name, test_name##_run, NULL }; \
+		test_register(&entry);                                                  \
+	}                                                                               \
 	static void test_name(void)
 
 /* Ends the running test as failed, with a reason in the manner of printf. */
-__attribute__((noreturn, format(printf, 3, 4))) static inline void
-test_fail(const char *file, int line, const char *format, ...)
+__attribute__((noreturn, format(printf, 3, 4))) static inline void test_fail(const char *file,
+									     int line,
+									     const char *format,
+									     ...)
 {
 	char reason[1024];
 	va_list arguments;
@@ -78,17 +80,16 @@ test_fail(const char *file, int line, const char *format, ...)
 }
 
 /* The test fails unless the expression holds. */
-#define CHECK(expression)                                                                          \
-	((expression) ? (void)0                                                                    \
+#define CHECK(expression)       \
+	((expression) ? (void)0 \
 		      : test_fail(__FILE__, __LINE__, "CHECK(%s) does not hold", #expression))
 
 /* The same with a note in the manner of printf: the seed, the row of a table. */
-#define CHECKF(expression, ...)                                                                    \
-	((expression) ? (void)0                                                                    \
-		      : test_fail_note(__FILE__, __LINE__, #expression, __VA_ARGS__))
+#define CHECKF(expression, ...) \
+	((expression) ? (void)0 : test_fail_note(__FILE__, __LINE__, #expression, __VA_ARGS__))
 
-__attribute__((noreturn, format(printf, 4, 5))) static inline void
-test_fail_note(const char *file, int line, const char *expression, const char *format, ...)
+__attribute__((noreturn, format(printf, 4, 5))) static inline void test_fail_note(
+	const char *file, int line, const char *expression, const char *format, ...)
 {
 	char note[512];
 	va_list arguments;
@@ -99,7 +100,7 @@ test_fail_note(const char *file, int line, const char *expression, const char *f
 }
 
 /* Equal integers, or the test fails and shows both. */
-#define CHECK_INT(actual, expected)                                                                \
+#define CHECK_INT(actual, expected) \
 	test_check_int(__FILE__, __LINE__, #actual, (intmax_t)(actual), (intmax_t)(expected))
 
 static inline void test_check_int(const char *file, int line, const char *expression,
@@ -111,7 +112,7 @@ static inline void test_check_int(const char *file, int line, const char *expres
 }
 
 /* Equal strings, or the test fails and shows both.  NULL equals NULL alone. */
-#define CHECK_STR(actual, expected)                                                                \
+#define CHECK_STR(actual, expected) \
 	test_check_str(__FILE__, __LINE__, #actual, (actual), (expected))
 
 static inline void test_check_str(const char *file, int line, const char *expression,
@@ -130,7 +131,8 @@ static inline int test_run_all(const char *group, const char *pattern)
 		return 1;
 	size_t count = 0;
 	for (const struct test_entry *entry = test_first; entry; entry = entry->next)
-		tests[count++] = (struct CMUnitTest){ .name = entry->name, .test_func = entry->run };
+		tests[count++] =
+			(struct CMUnitTest){ .name = entry->name, .test_func = entry->run };
 	if (pattern)
 		cmocka_set_test_filter(pattern);
 	/* The macro around this function wants an array of known size. */
@@ -139,10 +141,10 @@ static inline int test_run_all(const char *group, const char *pattern)
 	return failed == 0 ? 0 : 1;
 }
 
-#define TEST_MAIN()                                                                                \
-	int main(int argc, char **argv)                                                            \
-	{                                                                                          \
-		return test_run_all(__FILE__, argc > 1 ? argv[1] : NULL);                          \
+#define TEST_MAIN()                                                       \
+	int main(int argc, char **argv)                                   \
+	{                                                                 \
+		return test_run_all(__FILE__, argc > 1 ? argv[1] : NULL); \
 	}
 
 #endif
