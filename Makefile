@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A front for meson.  Each target installs what it lacks, builds and runs; see
+# CONTRIBUTING.md.  CI=true makes `make test` lint as well.
+
+BUILD ?= build
+FUZZ_SECONDS ?= 60
+MESON_FLAGS ?=
+
+.PHONY: build test demo bench fuzz lint format memcheck clean distclean
+.DEFAULT_GOAL := build
+
+# One line of the compiler's errors belongs to one file: no mixing of builds.
+.NOTPARALLEL:
+
+build: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet
+
+test: build $(BUILD)/asan/build.ninja
+	@ninja -C $(BUILD)/asan --quiet
+	@scripts/test $(BUILD) $(BUILD)/asan
+
+demo: build
+	@$(BUILD)/gpu-scheduler demo
+
+bench: build
+	@scripts/bench $(BUILD)
+
+fuzz:
+	@scripts/setup fuzz
+	@[ -e $(BUILD)/fuzz/build.ninja ] || CC=$$(scripts/tool clang) \
+		meson setup $(BUILD)/fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+	@ninja -C $(BUILD)/fuzz --quiet
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz $(BUILD)/fuzz
+
+lint: $(BUILD)/build.ninja
+	@scripts/setup lint
+	@scripts/lint $(BUILD)
+
+format:
+	@scripts/setup lint
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs $$(scripts/tool clang-format) -i
+
+memcheck: build
+	@scripts/setup all
+	@meson test -C $(BUILD) --no-rebuild --suite unit --timeout-multiplier 20 \
+		--wrapper 'valgrind --quiet --leak-check=full --error-exitcode=9'
+
+clean:
+	rm -rf $(BUILD)
+
+# Also what scripts/setup has fetched.
+distclean: clean
+	rm -rf .deps
+
+.PHONY: setup
+setup:
+	@scripts/setup build
+
+$(BUILD)/build.ninja: | setup
+	@meson setup $(BUILD) $(MESON_FLAGS)
+
+$(BUILD)/asan/build.ninja: | setup
+	@meson setup $(BUILD)/asan -Db_sanitize=address,undefined -Doptimization=1 $(MESON_FLAGS)
