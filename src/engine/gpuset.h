@@ -64,9 +64,11 @@ static inline bool gpuset_before(uint32_t a, uint32_t b)
 	return (a & differ & (~differ + 1)) != 0;
 }
 
-/* for each member, in ascending order: GPUSET_EACH(gpu, gpus) { ... } */
-#define GPUSET_EACH(gpu, gpus)                                                                   \
-	for (uint32_t gpu##_left = (gpus), gpu = 0;                                              \
-	     gpu##_left && ((gpu = gpuset_first(gpu##_left)), true); gpu##_left &= gpu##_left - 1)
+/* Each member in ascending order, as an unsigned `gpu`:
+ *	gpuset_each(gpu, node->free) { ... } */
+#define gpuset_each(gpu, gpus)                                                      \
+	for (unsigned gpu##_left = (gpus), gpu = 0;                                 \
+	     gpu##_left && ((gpu = (unsigned)__builtin_ctz(gpu##_left)), true);     \
+	     gpu##_left &= gpu##_left - 1)
 
 #endif

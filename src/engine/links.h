@@ -88,6 +88,16 @@ static inline uint32_t links_all(const struct links *links)
 	return gpuset_range(0, links->count);
 }
 
+/* Which of the states the set has; only if state_count is not 0. */
+static inline uint32_t links_state_of(const struct links *links, uint32_t gpus)
+{
+	uint32_t state = 0;
+
+	gpuset_each(gpu, gpus)
+		state += links->stride[gpu];
+	return state;
+}
+
 /* Sum of the bandwidths of all pairs in the set; the least of them. */
 uint32_t links_total(const struct links *links, uint32_t gpus);
 uint16_t links_weakest(const struct links *links, uint32_t gpus);
