@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MIG_PROFILES_MAX 16
+#define MIG_PROFILES_MAX 16     /* of these at most 10 without "+me", see mig_worth() */
 #define MIG_SLICES_MAX 8
 
 struct mig_profile {
@@ -56,12 +56,18 @@ struct mig_choice {
 					   better, see mig_worth() */
 };
 
-/* NULL if there is none of that name; the i-th, NULL past the last. */
+/* The known ones.  Profiles' names and places are NVIDIA's; memory differs a little
+ * between driver releases. */
+extern const struct mig_geometry mig_a30_24gb, mig_a100_40gb, mig_a100_80gb, mig_h100_80gb,
+	mig_h100_94gb, mig_h200_141gb, mig_b200_180gb, mig_gb200_186gb;
+
+/* By name ("a100-40gb"): NULL if there is none of that name; the i-th, NULL past the last. */
 const struct mig_geometry *mig_geometry_find(const char *name);
 const struct mig_geometry *mig_geometry_at(size_t i);
 
 /* The geometry of a GPU model as GPU Feature Discovery prints it, for example
- * "NVIDIA-A100-SXM4-40GB"; NULL if that model has no MIG or is unknown. */
+ * "NVIDIA-A100-SXM4-40GB", also with its "-SHARED" or "-MIG-<profile>" behind; NULL if
+ * that model has no MIG or is unknown.  Case does not matter. */
 const struct mig_geometry *mig_geometry_of_model(const char *model);
 
 /* The index of a profile, or -ENOENT.  Takes "1g.5gb", "mig-1g.5gb" and, for the
@@ -76,8 +82,8 @@ bool mig_fits_at(const struct mig_geometry *geometry, struct mig_state state, un
 
 /* What a GPU in this state can still take: for each profile, largest first, how many
  * of it alone would fit, as digits of one number.  So a state that keeps one more of
- * a large profile is worth more than any number of small ones.  Profiles that differ
- * only by "+me" are one digit. */
+ * a large profile is worth more than any number of small ones.  Profiles with "+me"
+ * have no digit of their own: they are as large as those without. */
 uint32_t mig_worth(const struct mig_geometry *geometry, struct mig_state state);
 
 /* The start that leaves the GPU worth most; of equals the highest, so that small

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/machine.h"
+
+#include "base/attr.h"
+#include "engine/links.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define NAME_MAX_LENGTH 64
+
+const struct machine *machine_find(const char *name)
+{
+	const struct machine *machine;
+
+	for (size_t i = 0; (machine = machine_at(i)); i++)
+		if (strcasecmp(machine->name, name) == 0)
+			return machine;
+	return NULL;
+}
+
+const struct machine *machine_of_model(const char *model)
+{
+	const struct machine *machine;
+
+	for (size_t i = 0; (machine = machine_at(i)); i++)
+		if (strcasecmp(machine->model, model) == 0)
+			return machine;
+	return NULL;
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Letters to insert, delete or replace to make b from a; `b` is not too long. */
+static unsigned edits(const char *a, const char *b)
+{
+	unsigned row[NAME_MAX_LENGTH + 1];
+	size_t length = strlen(b);
+
+	for (unsigned j = 0; j <= length; j++)
+		row[j] = j;
+	for (unsigned i = 1; *a; a++, i++) {
+		unsigned diagonal = row[0];
+		row[0] = i;
+		for (size_t j = 1; j <= length; j++) {
+			unsigned replaced = diagonal + (lower(*a) != lower(b[j - 1]));
+			diagonal = row[j];
+			row[j] = MIN(MIN(row[j], row[j - 1]) + 1, replaced);
+		}
+	}
+	return row[length];
+}
+
+const struct machine *machine_near(const char *name)
+{
+	const struct machine *machine, *nearest = NULL;
+	size_t length = strnlen(name, NAME_MAX_LENGTH + 1);
+	unsigned least = (unsigned)(length / 3) + 1;
+
+	if (length > NAME_MAX_LENGTH)
+		return NULL;
+	for (size_t i = 0; (machine = machine_at(i)); i++) {
+		unsigned distance = edits(machine->name, name);
+		if (distance >= least)
+			continue;
+		least = distance;
+		nearest = machine;
+	}
+	return nearest;
+}
+
+static uint16_t pcie_gbps(const struct machine *machine, unsigned a, unsigned b)
+{
+	if (a / machine->gpus_per_switch == b / machine->gpus_per_switch)
+		return machine->switch_gbps;
+	if (a / machine->gpus_per_numa == b / machine->gpus_per_numa)
+		return machine->numa_gbps;
+	return machine->far_gbps;
+}
+
+int machine_links(const struct machine *machine, struct links **ret, struct err *err)
+{
+	uint16_t gbps[GPU_MAX * GPU_MAX] = { 0 };
+	uint32_t nvlink[GPU_MAX] = { 0 };
+	int8_t numa[GPU_MAX];
+	unsigned count = machine->gpu_count;
+
+	for (unsigned a = 0; a < count; a++) {
+		uint32_t others = gpuset_range(0, count) & ~gpuset_one(a);
+		numa[a] = (int8_t)(a / machine->gpus_per_numa);
+		nvlink[a] = machine->nvlink_gbps ? others : 0;
+		gpuset_each(b, others)
+			gbps[a * count + b] = machine->nvlink_gbps ? machine->nvlink_gbps
+								   : pcie_gbps(machine, a, b);
+	}
+	for (unsigned i = 0; i < machine->pair_count; i++) {
+		const struct machine_pair *pair = &machine->pairs[i];
+		gbps[pair->a * count + pair->b] = pair->gbps;
+		gbps[pair->b * count + pair->a] = pair->gbps;
+		nvlink[pair->a] |= gpuset_one(pair->b);
+		nvlink[pair->b] |= gpuset_one(pair->a);
+	}
+	struct links_input input = { count, gbps, nvlink, numa };
+	return links_new(&input, ret, err);
+}
