@@ -39,7 +39,7 @@ lint: $(BUILD)/build.ninja
 
 format:
 	@scripts/setup lint
-	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs $$(scripts/tool clang-format) -i
+	@find src tests -name '*.[ch]' | xargs $$(scripts/tool clang-format) -i
 
 memcheck: build
 	@scripts/setup all
