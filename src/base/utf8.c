@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 size_t utf8_length(const char *p, size_t n)
 {
@@ -37,4 +39,26 @@ size_t utf8_valid(const char *p, size_t n)
 		i += length;
 	}
 	return i;
+}
+
+char *utf8_show(const char *p, size_t n, char *text)
+{
+	size_t used = 0, i = 0;
+	while (i < n) {
+		size_t length = utf8_length(p + i, n - i);
+		unsigned char c = (unsigned char)p[i];
+		/* 0xc2 0x80..0x9f are control characters too */
+		bool plain = length > 0 && c >= ' ' && c != 0x7f &&
+			     !(c == 0xc2 && (unsigned char)p[i + 1] < 0xa0);
+		if (used + (plain ? length : 1) > UTF8_SHOW_MAX - sizeof("..."))
+			break;
+		if (plain)
+			memcpy(text + used, p + i, length);
+		else
+			text[used] = '?';
+		used += plain ? length : 1;
+		i += length ? length : 1;
+	}
+	strcpy(text + used, i < n ? "..." : "");
+	return text;
 }
