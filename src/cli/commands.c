@@ -105,7 +105,7 @@ static void print_help(const char *program, bool people_only, FILE *out)
 static int refuse_unknown(const char *program, const char *name, bool people_only,
 			  FILE *complaints)
 {
-	const char *names[ARRAY_SIZE(commands)];
+	const char *names[ARRAY_SIZE(commands)] = { NULL };
 	size_t count = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (commands[i].run && (commands[i].for_people || !people_only))
