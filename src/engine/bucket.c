@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bucket.c - states of nodes, interned: like nodes are scored once. */
+#include "engine/cluster_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What of a GPU changes with placements.  No padding: it is compared as bytes. */
+struct gpu_state {
+	uint32_t mem_free_mib;
+	uint32_t group;
+	uint16_t core_free_milli;
+	uint16_t tenants;
+	uint8_t use;
+	uint8_t healthy;
+	uint8_t mig_used, mig_compute, mig_media;
+	uint8_t unused[3];
+};
+
+struct gpu_kind {
+	uint32_t mem_mib;
+	uint16_t model;
+	uint8_t numa, island, mig_mode;
+	uint8_t unused[3];
+};
+
+struct node_kind {
+	const struct links *links;
+	const struct mig_geometry *mig;
+	struct resources allocatable;
+	uint32_t network_gbps;
+	uint16_t performance_milli;
+	uint16_t gpus_count;
+	uint16_t extended_count, taints_count;
+	uint8_t unschedulable;
+	uint8_t unused[3];
+};
+
+#define EXTENDED_KEY_MAX 64
+#define STATE_MAX (sizeof(uint64_t) + sizeof(struct resources) + \
+		   EXTENDED_KEY_MAX * sizeof(int64_t) + GPU_MAX * sizeof(struct gpu_state))
+
+static char *put(char *at, const void *bytes, size_t n)
+{
+	memcpy(at, bytes, n);
+	return at + n;
+}
+
+static size_t kind_bytes(const struct node *n, char *buf)
+{
+	struct node_kind kind;
+	char *at = buf;
+
+	memset(&kind, 0, sizeof(kind));
+	kind.links = n->links;
+	kind.mig = n->mig;
+	kind.allocatable = n->allocatable;
+	kind.network_gbps = n->network_gbps;
+	kind.performance_milli = n->performance_milli;
+	kind.gpus_count = n->gpus_count;
+	kind.extended_count = n->extended_count;
+	kind.taints_count = n->taints_count;
+	kind.unschedulable = n->unschedulable;
+	at = put(at, &kind, sizeof(kind));
+	for (uint32_t i = 0; i < n->gpus_count; i++) {
+		struct gpu_kind gpu = {
+			.mem_mib = n->gpus[i].mem_mib,
+			.model = n->gpus[i].model,
+			.numa = n->gpus[i].numa,
+			.island = n->gpus[i].island,
+			.mig_mode = n->gpus[i].mig_mode,
+		};
+		at = put(at, &gpu, sizeof(gpu));
+	}
+	if (n->extended_count)
+		at = put(at, n->extended_total, n->extended_count * sizeof(*n->extended_total));
+	if (n->taints_count)
+		at = put(at, n->taints, n->taints_count * sizeof(*n->taints));
+	return (size_t)(at - buf);
+}
+
+int profile_of(struct cluster *c, const struct node *n, uint32_t *ret)
+{
+	size_t size = sizeof(struct node_kind) + n->gpus_count * sizeof(struct gpu_kind) +
+		      n->extended_count * sizeof(struct extended) +
+		      n->taints_count * sizeof(struct taint);
+	char *bytes = malloc(size);
+	size_t len;
+
+	if (!bytes)
+		return -ENOMEM;
+	len = kind_bytes(n, bytes);
+	if (map_get_u32(&c->profile_ids, bytes, len, ret)) {
+		free(bytes);
+		return 0;
+	}
+	*ret = (uint32_t)c->profiles.len;
+	if (vec_reserve(&c->profiles, c->profiles.len + 1) < 0 ||
+	    map_put_u32(&c->profile_ids, bytes, len, *ret) < 0) {
+		free(bytes);
+		return -ENOMEM;
+	}
+	c->profiles.items[c->profiles.len++] = bytes;
+	return 0;
+}
+
+static size_t state_bytes(const struct node *n, char *buf)
+{
+	uint64_t profile = n->profile;
+	char *at = put(buf, &profile, sizeof(profile));
+
+	at = put(at, &n->free, sizeof(n->free));
+	for (uint32_t i = 0; i < n->extended_count; i++)
+		at = put(at, &n->extended[i].amount, sizeof(n->extended[i].amount));
+	for (uint32_t i = 0; i < n->gpus_count; i++) {
+		const struct gpu *g = &n->gpus[i];
+		struct gpu_state state = {
+			.mem_free_mib = g->mem_free_mib,
+			.group = g->group,
+			.core_free_milli = g->core_free_milli,
+			.tenants = g->tenants,
+			.use = g->use,
+			.healthy = g->healthy,
+			.mig_used = g->mig.used,
+			.mig_compute = g->mig.compute,
+			.mig_media = g->mig.media,
+		};
+		at = put(at, &state, sizeof(state));
+	}
+	return (size_t)(at - buf);
+}
+
+int buckets_init(struct cluster *c)
+{
+	struct bucket empty = { .nodes = 1, .generation = 1 };
+
+	c->generation = 1;
+	c->key = malloc(STATE_MAX);
+	if (!c->key)
+		return -ENOMEM;
+	return vec_push(&c->buckets, empty);
+}
+
+void buckets_done(struct cluster *c)
+{
+	for (size_t i = 0; i < c->buckets.len; i++)
+		if (c->buckets.items[i].nodes)
+			pool_free(&c->pool, c->buckets.items[i].key, c->buckets.items[i].key_len);
+	for (size_t i = 0; i < c->profiles.len; i++)
+		free(c->profiles.items[i]);
+	vec_done(&c->profiles);
+	map_done(&c->profile_ids);
+	vec_done(&c->buckets);
+	map_done(&c->bucket_ids);
+	free(c->key);
+}
+
+/* There are never more buckets than nodes, so room for one per node is enough for ever;
+ * keys differ in size but come from the pool, which falls back on malloc. */
+int bucket_reserve(struct cluster *c)
+{
+	if (vec_reserve(&c->buckets, c->nodes.len + 2) < 0)
+		return -ENOMEM;
+	return map_reserve(&c->bucket_ids, (uint32_t)c->nodes.len + 2);
+}
+
+static uint32_t bucket_number(struct cluster *c)
+{
+	uint32_t number = c->free_bucket;
+
+	if (number) {
+		c->free_bucket = c->buckets.items[number].next_free;
+		return number;
+	}
+	assert(c->buckets.len < c->buckets.cap);
+	return (uint32_t)c->buckets.len++;
+}
+
+/* Out of memory leaves the node in the empty bucket: it is not offered to anybody until
+ * its next change, which is safe. */
+void bucket_enter(struct cluster *c, struct node *n)
+{
+	size_t len = state_bytes(n, c->key);
+	uint32_t number;
+	char *key;
+
+	if (map_get_u32(&c->bucket_ids, c->key, len, &number)) {
+		c->buckets.items[number].nodes++;
+		n->bucket = number;
+		return;
+	}
+	n->bucket = BUCKET_EMPTY;
+	key = pool_alloc(&c->pool, len);
+	if (!key)
+		return;
+	memcpy(key, c->key, len);
+	number = bucket_number(c);
+	if (map_put_u32(&c->bucket_ids, key, len, number) < 0)
+		abort();         /* reserved */
+	c->buckets.items[number] = (struct bucket){
+		.key = key, .key_len = (uint32_t)len, .nodes = 1, .generation = ++c->generation,
+	};
+	n->bucket = number;
+}
+
+void bucket_leave(struct cluster *c, struct node *n)
+{
+	struct bucket *b = &c->buckets.items[n->bucket];
+
+	if (n->bucket == BUCKET_EMPTY || --b->nodes)
+		return;
+	map_del(&c->bucket_ids, b->key, b->key_len);
+	pool_free(&c->pool, b->key, b->key_len);
+	b->key = NULL;
+	b->next_free = c->free_bucket;
+	c->free_bucket = n->bucket;
+}

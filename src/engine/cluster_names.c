@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster_names.c - numbers for strings and GPU models. */
+#include "engine/cluster_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t cluster_intern(struct cluster *c, const char *s)
+{
+	size_t len = strlen(s);
+	uint32_t id = (uint32_t)c->strings.len;
+	char *copy;
+
+	if (map_get_u32(&c->string_ids, s, len, &id))
+		return id;
+	copy = strdup(s);
+	if (!copy || vec_reserve(&c->strings, c->strings.len + 1) < 0 ||
+	    map_put_u32(&c->string_ids, copy, len, id) < 0) {
+		free(copy);
+		return UINT32_MAX;
+	}
+	c->strings.items[c->strings.len++] = copy;
+	return id;
+}
+
+const char *cluster_string(const struct cluster *c, uint32_t id)
+{
+	return id < c->strings.len ? c->strings.items[id] : "";
+}
+
+uint16_t cluster_model_find(const struct cluster *c, const char *name)
+{
+	uint32_t id;
+
+	if (!map_get_u32(&c->string_ids, name, strlen(name), &id))
+		return UINT16_MAX;
+	for (uint32_t i = 0; i < c->models_count; i++)
+		if (c->models[i] == id)
+			return (uint16_t)i;
+	return UINT16_MAX;
+}
+
+uint16_t cluster_model(struct cluster *c, const char *name)
+{
+	uint16_t model = cluster_model_find(c, name);
+	uint32_t id;
+
+	if (model != UINT16_MAX || c->models_count == MODEL_MAX)
+		return model;
+	id = cluster_intern(c, name);
+	if (id == UINT32_MAX)
+		return UINT16_MAX;
+	c->models[c->models_count] = id;
+	return (uint16_t)c->models_count++;
+}
+
+const char *cluster_model_name(const struct cluster *c, uint16_t model)
+{
+	return model < c->models_count ? cluster_string(c, c->models[model]) : "";
+}
+
+uint32_t cluster_models(const struct cluster *c)
+{
+	return c->models_count;
+}
+
+void names_done(struct cluster *c)
+{
+	for (size_t i = 0; i < c->strings.len; i++)
+		free(c->strings.items[i]);
+	vec_done(&c->strings);
+	map_done(&c->string_ids);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster_private.h - how the cluster is kept, for the files that keep or index it.
+ *
+ * Slots.  Every node has a slot in a block of BLOCK_NODES slots that belong to one
+ * leaf.  What the indexes read for each node lies in arrays by slot, so that scanning a
+ * block touches a few cache lines.
+ *
+ * Buckets.  The state of a node without its name, as bytes, is interned: nodes in the
+ * same state share a bucket and whatever was computed for it.  Bucket 0 is "no node".
+ * Numbers are used again; the generation tells a new bucket from the old one.
+ *
+ * Change log.  A ring of the last LOG_SIZE changes: a slot whose node changed, or with
+ * LOG_BLOCK a block whose domain changed its utilisation step.  A reader remembers how
+ * far it has read; one that fell behind by more than the ring starts afresh.
+ */
+#ifndef GS_ENGINE_CLUSTER_PRIVATE_H
+#define GS_ENGINE_CLUSTER_PRIVATE_H
+
+#include "base/map.h"
+#include "base/pool.h"
+#include "base/rng.h"
+#include "base/vec.h"
+#include "engine/cluster.h"
+
+#define LOG_SIZE (1u << 16)
+#define LOG_BLOCK (1u << 31)
+#define BUCKET_EMPTY 0
+#define NODES_MAX 1000000u
+
+struct bucket {
+	char *key;
+	uint32_t key_len;
+	uint32_t nodes;                  /* that are in this state; 0: free */
+	uint32_t generation;
+	uint32_t next_free;
+};
+
+struct cluster {
+	struct cluster_config config;
+	struct rng shuffle;
+	struct pool pool;
+
+	struct map string_ids;
+	VEC(char *) strings;
+	uint32_t models[MODEL_MAX];      /* string numbers */
+	uint32_t models_count;
+	struct map profile_ids;          /* static parts of nodes, as bytes */
+	VEC(char *) profiles;            /* the same bytes, to free them */
+
+	VEC(struct node) nodes;
+	VEC(uint32_t) free_nodes;
+	VEC(uint32_t) by_name;           /* node numbers in order of names */
+	struct map node_ids;
+	struct map gpu_ids;              /* UUID -> node * GPU_MAX + id */
+
+	VEC(struct domain) domains;
+	VEC(char *) domain_keys;
+	struct map domain_ids;           /* parent number and name -> domain */
+
+	VEC(uint32_t) block_domain;
+	VEC(uint32_t) block_used;        /* bits: slots that have a node */
+	uint32_t *slot_node, *slot_bucket, *slot_change;
+	uint64_t *slot_rank;
+	size_t slots_room;
+
+	VEC(struct bucket) buckets;
+	struct map bucket_ids;
+	uint32_t free_bucket;            /* 0: none */
+	uint32_t generation;
+	char *key;                       /* scratch for the bytes of one state */
+
+	uint32_t *log;
+	uint64_t log_head;               /* entries ever written */
+
+	VEC(struct pod *) pods;
+	VEC(uint32_t) free_pods;
+	struct map pod_ids;
+};
+
+/* cluster_names.c */
+void names_done(struct cluster *c);
+
+/* domain.c */
+int domains_init(struct cluster *c);
+void domains_done(struct cluster *c);
+/* The domain with that path, made if it is not there. */
+int domain_path(struct cluster *c, const char *const *path, uint32_t n, uint32_t *ret);
+/* A free slot of the domain, in a new block if need be; slot_release() gives it back. */
+int slot_take(struct cluster *c, uint32_t domain, uint32_t *ret);
+void slot_release(struct cluster *c, uint32_t slot);
+/* Adds the node's figures to its domains (sign 1) or takes them off (-1). */
+void domain_account(struct cluster *c, const struct node *n, int sign);
+/* After the figures are right again: tells the indexes of steps that changed. */
+void domain_steps(struct cluster *c, uint32_t domain);
+
+/* bucket.c */
+int buckets_init(struct cluster *c);
+void buckets_done(struct cluster *c);
+/* The number of the node's static part. */
+int profile_of(struct cluster *c, const struct node *n, uint32_t *ret);
+/* Room for one more bucket, so that bucket_enter() cannot fail. */
+int bucket_reserve(struct cluster *c);
+void bucket_enter(struct cluster *c, struct node *n);
+void bucket_leave(struct cluster *c, struct node *n);
+
+/* node.c */
+void nodes_done(struct cluster *c);
+
+/* cluster.c: the order of names, for ties. */
+void rank_insert(struct cluster *c, uint32_t node);
+void rank_remove(struct cluster *c, const char *name);
+/* Every change of a node lies between these two. */
+void node_open(struct cluster *c, struct node *n);
+void node_close(struct cluster *c, struct node *n);
+void log_slot(struct cluster *c, uint32_t slot);
+void log_block(struct cluster *c, uint32_t block);
+
+/* pods.c */
+void pods_done(struct cluster *c);
+/* Books or gives back one hold on its GPU; hold_book: false if there is no room. */
+bool hold_book(const struct node *n, const struct hold *h, uint16_t seats);
+void hold_release(const struct node *n, const struct hold *h);
+/* Takes from what is free (sign 1) or gives back (-1). */
+void resources_take(struct resources *free, const struct resources *needs, int sign);
+void extended_take(struct node *n, const struct extended *needs, uint32_t count, int sign);
+
+static inline struct node *node_at(struct cluster *c, uint32_t node)
+{
+	return &c->nodes.items[node];
+}
+
+#endif

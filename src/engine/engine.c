@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine.c - decisions. */
+#include "engine/engine.h"
+#include "engine/cluster_private.h"
+#include "engine/index.h"
+#include "engine/mix.h"
+#include "engine/policy/policy.h"
+
+#include <stdlib.h>
+
+#define INDEX_BYTES_DEFAULT (UINT64_C(64) << 20)
+
+struct engine {
+	struct engine_config config;
+	struct cluster *cluster;
+	struct scorer scorer;
+	struct mix *mix;
+	struct index *index;
+	bool mix_changed;                /* and the policy has not looked at it yet */
+};
+
+static bool weights_given(const struct weights *w)
+{
+	return w->availability || w->alignment || w->utilization || w->performance;
+}
+
+struct engine *engine_new(const struct engine_config *config)
+{
+	struct engine *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->config = *config;
+	if (!e->config.policy)
+		e->config.policy = &policy_default;
+	if (!weights_given(&e->config.weights))
+		e->config.weights = (struct weights)WEIGHTS_DEFAULT;
+	if (!e->config.index_bytes)
+		e->config.index_bytes = INDEX_BYTES_DEFAULT;
+	if (e->config.policy->shuffled && !e->config.cluster.shuffle)
+		e->config.cluster.shuffle = e->config.seed + 1;
+	e->cluster = cluster_new(&e->config.cluster);
+	e->scorer.policy = e->config.policy;
+	e->scorer.cluster = e->cluster;
+	e->scorer.weights = e->config.weights;
+	e->scorer.seed = e->config.seed;
+	e->scorer.epoch = 1;
+	e->scorer.tables = calloc(1, e->config.policy->tables_size + 1);
+	e->mix = mix_new();
+	e->mix_changed = true;
+	if (e->cluster)
+		e->index = index_new(&e->scorer, e->config.index_bytes);
+	if (!e->cluster || !e->scorer.tables || !e->mix || !e->index) {
+		engine_free(e);
+		return NULL;
+	}
+	return e;
+}
+
+void engine_free(struct engine *e)
+{
+	if (!e)
+		return;
+	index_free(e->index);
+	mix_free(e->mix);
+	free(e->scorer.tables);
+	cluster_free(e->cluster);
+	free(e);
+}
+
+struct cluster *engine_cluster(struct engine *e)
+{
+	return e->cluster;
+}
+
+const struct engine_config *engine_config(const struct engine *e)
+{
+	return &e->config;
+}
+
+const struct scorer *engine_scorer(const struct engine *e)
+{
+	return &e->scorer;
+}
+
+const struct index *engine_index(const struct engine *e)
+{
+	return e->index;
+}
+
+void engine_arrived(struct engine *e, const struct request *r)
+{
+	if (!e->config.policy->knows_mix && mix_arrived(e->mix, r))
+		e->mix_changed = true;
+}
+
+void engine_mix_add(struct engine *e, const struct request *r)
+{
+	if (!e->config.policy->knows_mix)
+		return;
+	mix_add(e->mix, r);
+	e->mix_changed = true;
+}
+
+/* A new epoch: the policy looks at the mix, and every score is another. */
+static void refresh(struct engine *e)
+{
+	const struct policy *policy = e->config.policy;
+
+	if (!e->mix_changed)
+		return;
+	e->mix_changed = false;
+	if (!policy->learn)
+		return;
+	policy->learn(e->scorer.tables, e->cluster, e->mix);
+	e->scorer.epoch++;
+}
+
+/* The decision for a node that was chosen. */
+static enum verdict decide_on(struct engine *e, const struct request *r, uint32_t node,
+			      struct decision *ret)
+{
+	ret->node = node;
+	return assign_node(e->cluster, &e->scorer, r, node, &ret->assignment);
+}
+
+enum verdict engine_decide(struct engine *e, const struct request *r, struct decision *ret)
+{
+	enum verdict miss;
+	uint32_t node;
+
+	refresh(e);
+	/* A pinned request has one candidate: no index is worth building for it. */
+	if (r->node != NODE_NONE)
+		return engine_score(e, r, r->node, ret, NULL);
+	if (index_best(e->index, r, &node, &ret->score, &miss) < 0)
+		return engine_decide_afresh(e, r, ret);
+	return node == NODE_NONE ? miss : decide_on(e, r, node, ret);
+}
+
+enum verdict engine_decide_afresh(struct engine *e, const struct request *r,
+				  struct decision *ret)
+{
+	const struct cluster *c = e->cluster;
+	int32_t best = NODE_GONE - VERDICT_COUNT;
+	uint32_t winner = NODE_NONE;
+
+	refresh(e);
+	for (uint32_t i = 0; i < c->by_name.len; i++) {
+		uint32_t node = c->by_name.items[i];
+		int32_t value = index_value(&e->scorer, r, node);
+
+		if (value < best || (value == best && winner != NODE_NONE &&
+				     c->nodes.items[node].rank > c->nodes.items[winner].rank))
+			continue;
+		best = value;
+		winner = node;
+	}
+	if (best < 0)
+		return (enum verdict)(best + VERDICT_COUNT);
+	ret->score = best;
+	return decide_on(e, r, winner, ret);
+}
+
+enum verdict engine_score(struct engine *e, const struct request *r, uint32_t node,
+			  struct decision *ret, struct parts *parts)
+{
+	const struct node *n;
+	enum verdict v;
+
+	refresh(e);
+	if (node >= cluster_nodes_end(e->cluster))
+		return NODE_GONE;
+	v = decide_on(e, r, node, ret);
+	if (v != FITS)
+		return v;
+	n = cluster_node(e->cluster, node);
+	ret->score = score_local(&e->scorer, r, n, &ret->assignment, parts);
+	ret->score += score_offset(&e->scorer, r, n->domain, parts);
+	return FITS;
+}
+
+int engine_place(struct engine *e, const struct pod_spec *pod, const struct request *r,
+		 const struct decision *d, uint32_t *ret)
+{
+	return cluster_pod_place(e->cluster, pod, r, d->node, &d->assignment, ret);
+}
+
+void engine_remove(struct engine *e, uint32_t pod)
+{
+	cluster_pod_remove(e->cluster, pod);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pods.c - placements: who holds which part of which GPU. */
+#include "engine/assign.h"
+#include "engine/cluster_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A hold on a whole card is exactly that; its figures are not looked at. */
+static bool book_whole(struct gpu *g)
+{
+	if (g->use != GPU_IDLE || g->mig_mode)
+		return false;
+	g->use = GPU_WHOLE;
+	g->core_free_milli = 0;
+	g->mem_free_mib = 0;
+	g->tenants = 1;
+	return true;
+}
+
+static bool book_share(struct gpu *g, const struct hold *h, uint16_t seats)
+{
+	if (g->mig_mode || (g->use != GPU_IDLE && g->use != GPU_SHARED))
+		return false;
+	if (g->use == GPU_SHARED && g->group != h->group)
+		return false;
+	if (h->core_milli > g->core_free_milli || (g->mem_mib && h->mem_mib > g->mem_free_mib))
+		return false;
+	if (!h->core_milli && !h->mem_mib && !h->group && g->tenants >= seats)
+		return false;
+	g->use = GPU_SHARED;
+	g->group = h->group;
+	g->core_free_milli = (uint16_t)(g->core_free_milli - h->core_milli);
+	if (g->mem_mib)
+		g->mem_free_mib -= h->mem_mib;
+	g->tenants++;
+	return true;
+}
+
+/* Core of a sliced card counts by its compute slices. */
+static uint16_t sliced_core(const struct mig_geometry *geometry, const struct mig_state *state)
+{
+	return (uint16_t)(CORE_WHOLE - CORE_WHOLE * state->compute / geometry->compute);
+}
+
+static bool book_slice(const struct node *n, struct gpu *g, const struct hold *h)
+{
+	if (!g->mig_mode || !n->mig ||
+	    !mig_fits_at(n->mig, g->mig, h->mig_profile, h->mig_start))
+		return false;
+	mig_place(n->mig, &g->mig, h->mig_profile, h->mig_start);
+	g->core_free_milli = sliced_core(n->mig, &g->mig);
+	g->use = GPU_SLICED;
+	g->tenants++;
+	return true;
+}
+
+bool hold_book(const struct node *n, const struct hold *h, uint16_t seats)
+{
+	struct gpu *g;
+
+	if (h->gpu >= n->gpus_count)
+		return false;
+	g = &n->gpus[h->gpu];
+	switch (h->kind) {
+	case ASK_WHOLE:
+		return book_whole(g);
+	case ASK_SHARE:
+		return book_share(g, h, seats);
+	default:
+		return book_slice(n, g, h);
+	}
+}
+
+void hold_release(const struct node *n, const struct hold *h)
+{
+	struct gpu *g = &n->gpus[h->gpu];
+
+	if (h->kind == ASK_MIG) {
+		mig_free(n->mig, &g->mig, h->mig_profile, h->mig_start);
+		g->core_free_milli = sliced_core(n->mig, &g->mig);
+	} else if (h->kind == ASK_SHARE) {
+		g->core_free_milli = (uint16_t)(g->core_free_milli + h->core_milli);
+		if (g->mem_mib)
+			g->mem_free_mib += h->mem_mib;
+	} else {
+		g->core_free_milli = CORE_WHOLE;
+		g->mem_free_mib = g->mem_mib;
+	}
+	if (--g->tenants == 0) {
+		g->use = GPU_IDLE;
+		g->group = 0;
+	}
+}
+
+void resources_take(struct resources *free, const struct resources *needs, int sign)
+{
+	free->cpu_milli -= sign * needs->cpu_milli;
+	free->mem_bytes -= sign * needs->mem_bytes;
+	free->ephemeral_bytes -= sign * needs->ephemeral_bytes;
+	free->pods -= sign * needs->pods;
+}
+
+void extended_take(struct node *n, const struct extended *needs, uint32_t count, int sign)
+{
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < n->extended_count; j++)
+			if (n->extended[j].resource == needs[i].resource)
+				n->extended[j].amount -= sign * needs[i].amount;
+}
+
+static size_t pod_size(size_t uid_len, size_t name_len, const struct request *r, uint16_t holds)
+{
+	return sizeof(struct pod) + holds * sizeof(struct hold) +
+	       r->extended_count * sizeof(struct extended) + uid_len + name_len + 2;
+}
+
+/* One piece of memory for the record and all that belongs to it. */
+static struct pod *pod_new(struct cluster *c, const struct pod_spec *spec,
+			   const struct request *r, const struct assignment *a)
+{
+	size_t uid_len = strlen(spec->uid), name_len = spec->name ? strlen(spec->name) : 0;
+	size_t size = pod_size(uid_len, name_len, r, a->count);
+	struct pod *pod = pool_alloc(&c->pool, size);
+	char *text;
+
+	if (!pod)
+		return NULL;
+	pod->extended = (struct extended *)(pod + 1);
+	pod->holds = (struct hold *)(pod->extended + r->extended_count);
+	text = (char *)(pod->holds + a->count);
+	pod->uid = memcpy(text, spec->uid, uid_len + 1);
+	text[uid_len + 1 + name_len] = '\0';
+	pod->name = memcpy(text + uid_len + 1, spec->name ? spec->name : "", name_len);
+	memcpy(pod->extended, r->extended, r->extended_count * sizeof(*pod->extended));
+	memcpy(pod->holds, a->holds, a->count * sizeof(*pod->holds));
+	pod->size = (uint32_t)size;
+	pod->needs = r->needs;
+	pod->started = spec->started;
+	pod->gang = spec->gang;
+	pod->priority = spec->priority;
+	pod->holds_count = a->count;
+	pod->extended_count = r->extended_count;
+	pod->disruptable = spec->disruptable;
+	return pod;
+}
+
+static int pod_number(struct cluster *c, uint32_t *ret)
+{
+	if (c->free_pods.len) {
+		*ret = c->free_pods.items[--c->free_pods.len];
+		return 0;
+	}
+	if (vec_reserve(&c->free_pods, c->pods.len + 1) < 0 || vec_push(&c->pods, NULL) < 0)
+		return -ENOMEM;
+	*ret = (uint32_t)c->pods.len - 1;
+	return 0;
+}
+
+/* All holds, or none. */
+static bool holds_book(const struct node *n, const struct pod *pod, uint16_t seats)
+{
+	for (uint16_t i = 0; i < pod->holds_count; i++) {
+		if (hold_book(n, &pod->holds[i], seats))
+			continue;
+		while (i--)
+			hold_release(n, &pod->holds[i]);
+		return false;
+	}
+	return true;
+}
+
+static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, uint32_t *ret)
+{
+	struct node *n = node_at(c, node);
+	uint32_t number;
+
+	if (map_reserve(&c->pod_ids, c->pod_ids.len + 1) < 0 || pod_number(c, &number) < 0)
+		return -ENOMEM;
+	node_open(c, n);
+	if (!holds_book(n, pod, c->config.seats)) {
+		node_close(c, n);
+		c->free_pods.items[c->free_pods.len++] = number;
+		return -ENOSPC;
+	}
+	resources_take(&n->free, &pod->needs, 1);
+	extended_take(n, pod->extended, pod->extended_count, 1);
+	node_close(c, n);
+	if (map_put_u32(&c->pod_ids, pod->uid, strlen(pod->uid), number) < 0)
+		abort();         /* reserved */
+	pod->node = node;
+	pod->next = n->first_pod;
+	n->first_pod = number;
+	c->pods.items[number] = pod;
+	*ret = number;
+	return 0;
+}
+
+int cluster_pod_place(struct cluster *c, const struct pod_spec *spec, const struct request *r,
+		      uint32_t node, const struct assignment *a, uint32_t *ret)
+{
+	struct pod *pod;
+	int rc;
+
+	if (cluster_pod_find(c, spec->uid) != POD_NONE)
+		return -EEXIST;
+	pod = pod_new(c, spec, r, a);
+	if (!pod)
+		return -ENOMEM;
+	rc = pod_enter(c, pod, node, ret);
+	if (rc < 0)
+		pool_free(&c->pool, pod, pod->size);
+	return rc;
+}
+
+/* Takes the pod off the lists; its figures on the node are the caller's business. */
+static void pod_unlink(struct cluster *c, uint32_t number)
+{
+	struct pod *pod = c->pods.items[number];
+	uint32_t *at = &node_at(c, pod->node)->first_pod;
+
+	while (*at != number)
+		at = &c->pods.items[*at]->next;
+	*at = pod->next;
+	map_del(&c->pod_ids, pod->uid, strlen(pod->uid));
+	c->pods.items[number] = NULL;
+	c->free_pods.items[c->free_pods.len++] = number;
+}
+
+struct pod *cluster_pod_detach(struct cluster *c, uint32_t number)
+{
+	struct pod *pod = c->pods.items[number];
+	struct node *n = node_at(c, pod->node);
+
+	node_open(c, n);
+	for (uint16_t i = 0; i < pod->holds_count; i++)
+		hold_release(n, &pod->holds[i]);
+	resources_take(&n->free, &pod->needs, -1);
+	extended_take(n, pod->extended, pod->extended_count, -1);
+	node_close(c, n);
+	pod_unlink(c, number);
+	return pod;
+}
+
+int cluster_pod_attach(struct cluster *c, struct pod *pod, uint32_t *ret)
+{
+	return pod_enter(c, pod, pod->node, ret);
+}
+
+void cluster_pod_discard(struct cluster *c, struct pod *pod)
+{
+	pool_free(&c->pool, pod, pod->size);
+}
+
+void cluster_pod_remove(struct cluster *c, uint32_t number)
+{
+	cluster_pod_discard(c, cluster_pod_detach(c, number));
+}
+
+uint32_t cluster_pod_find(const struct cluster *c, const char *uid)
+{
+	uint32_t pod;
+
+	return map_get_u32(&c->pod_ids, uid, strlen(uid), &pod) ? pod : POD_NONE;
+}
+
+const struct pod *cluster_pod(const struct cluster *c, uint32_t pod)
+{
+	return c->pods.items[pod];
+}
+
+uint32_t cluster_pods_count(const struct cluster *c)
+{
+	return c->pod_ids.len;
+}
+
+uint32_t cluster_pods_end(const struct cluster *c)
+{
+	return (uint32_t)c->pods.len;
+}
+
+void pods_done(struct cluster *c)
+{
+	for (size_t i = 0; i < c->pods.len; i++)
+		if (c->pods.items[i])
+			pool_free(&c->pool, c->pods.items[i], c->pods.items[i]->size);
+	vec_done(&c->pods);
+	vec_done(&c->free_pods);
+	map_done(&c->pod_ids);
+}
