@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dialect.h - from what users write to what the engine is asked: the one entry point.
+ *
+ * Four dialects (DESIGN, section 1), each in one file, are read one after the other
+ * into the same draft: limits first, for they say which container gets what; then
+ * claim, topology and map, which refine or must agree with what is there.  A
+ * contradiction is a sentence on the pod.
+ *
+ *	struct pod_source source;
+ *	struct wish wish;
+ *	if (pod_source_read(pod, &lookup, &source, &err) == 0 &&
+ *	    dialect_read(cluster, &lookup, &source, &arena, &wish, &err) == 0)
+ *		engine_decide(engine, &wish.request, &decision);
+ *
+ * Models, labels and other names that the pod mentions are interned in the cluster.
+ */
+#ifndef GS_DIALECT_DIALECT_H
+#define GS_DIALECT_DIALECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dialect/wish.h"
+
+struct arena;
+struct cluster;
+struct err;
+struct json;
+
+#define POD_OWNERS_MAX 3          /* ReplicaSet, Deployment, and one more */
+#define POD_INDEX_NONE (-1)
+
+/* The objects around a pod, wherever the caller keeps them. */
+struct dialect_lookup {
+	void *context;
+	/* The object of that kind (GpuClaim, PodGroup, PriorityClass, Job, ReplicaSet ...), or
+	 * NULL.  `namespace` is "" for kinds without one. */
+	const struct json *(*find)(void *context, const char *kind, const char *namespace,
+				   const char *name);
+	/* Whether a live pod of that workload (wish.workload) holds the index. */
+	bool (*index_taken)(void *context, const char *workload, uint32_t index);
+};
+
+/* A pod, or one that a template would become. */
+struct pod_source {
+	const struct json *object;             /* its metadata and spec */
+	const char *namespace, *name, *uid;
+	const struct json *owners[POD_OWNERS_MAX]; /* the nearest first */
+	uint32_t owners_count;
+	int64_t index;                         /* in its workload, or POD_INDEX_NONE */
+};
+
+/* A pod as the API server has it: finds its owners and its index.  Strings and objects
+ * are borrowed.  0, -EINVAL. */
+int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
+		    struct pod_source *ret, struct err *err);
+
+/* 0; -EINVAL the pod contradicts itself or is malformed; -ENOENT something it names is
+ * not there (yet); -EAGAIN it has scheduling gates; -ENOTSUP a rule that is not
+ * understood; -ENOMEM. */
+int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
+		 const struct pod_source *source, struct arena *arena, struct wish *ret,
+		 struct err *err);
+
+/* Whether the resource is one of the GPU resources that limits are read for. */
+bool dialect_is_gpu_resource(const char *name);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dialect/draft.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "engine/cluster.h"
+#include "wire/json.h"
+
+struct ask *draft_ask(struct draft *d, enum ask_kind kind, uint8_t count, struct err *err)
+{
+	struct ask *ask = request_add_ask(d->request, kind, count);
+
+	if (!ask)
+		err_set(err, EINVAL, "the pod asks for GPUs in more than %d ways", ASK_MAX);
+	return ask;
+}
+
+struct ask *draft_ask_for_all(struct draft *d, enum ask_kind kind, uint8_t count,
+			      struct err *err)
+{
+	uint16_t bit = (uint16_t)(1u << d->request->asks_count);
+	struct ask *ask = draft_ask(d, kind, count, err);
+
+	for (unsigned i = 0; ask && i < d->wish->containers_count; i++)
+		d->wish->containers[i].asks |= bit;
+	return ask;
+}
+
+uint32_t draft_cards(const struct draft *d)
+{
+	uint32_t cards = 0;
+
+	for (unsigned i = 0; i < d->request->asks_count; i++)
+		cards += d->request->asks[i].count;
+	return cards;
+}
+
+enum ask_kind draft_other_kind(const struct draft *d, enum ask_kind kind)
+{
+	for (unsigned i = 0; i < d->request->asks_count; i++)
+		if (d->request->asks[i].kind != kind)
+			return d->request->asks[i].kind;
+	return 0;
+}
+
+const char *draft_kind_name(enum ask_kind kind)
+{
+	switch (kind) {
+	case ASK_WHOLE:
+		return "whole GPUs";
+	case ASK_SHARE:
+		return "shares of GPUs";
+	case ASK_MIG:
+		return "MIG slices";
+	}
+	return "GPUs";
+}
+
+int draft_select(struct draft *d, const char *key, const char *value, struct err *err)
+{
+	struct request *r = d->request;
+	struct label label = { cluster_intern(d->cluster, key), cluster_intern(d->cluster, value) };
+
+	if (label.key == UINT32_MAX || label.value == UINT32_MAX)
+		return err_set(err, ENOMEM, "out of memory");
+	for (unsigned i = 0; i < r->selector_count; i++) {
+		if (r->selector[i].key != label.key)
+			continue;
+		if (r->selector[i].value == label.value)
+			return 0;
+		return err_set(err, EINVAL, "the node label %s is to be both \"%s\" and \"%s\"",
+			       key, cluster_string(d->cluster, r->selector[i].value), value);
+	}
+	if (r->selector_count == SELECTOR_MAX)
+		return err_set(err, EINVAL, "the pod selects nodes by more than %d labels",
+			       SELECTOR_MAX);
+	r->selector[r->selector_count++] = label;
+	return 0;
+}
+
+int draft_pin_node(struct draft *d, const char *node, const char *who, struct err *err)
+{
+	uint32_t number = cluster_node_find(d->cluster, node);
+
+	if (number == NODE_NONE)
+		return err_set(err, ENOENT, "%s: node %s does not exist", who, node);
+	if (d->request->node != NODE_NONE && d->request->node != number)
+		return err_set(err, EINVAL, "%s names node %s, but the pod is bound to node %s",
+			       who, node, cluster_node(d->cluster, d->request->node)->name);
+	d->request->node = number;
+	return 0;
+}
+
+const char *draft_annotation(const struct draft *d, const char *key)
+{
+	return json_str(d->source->object, "metadata", "annotations", key);
+}
+
+char *draft_printf(const struct draft *d, const char *format, ...)
+{
+	char text[1024];
+	va_list arguments;
+
+	va_start(arguments, format);
+	int n = vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (n < 0)
+		return NULL;
+	return arena_strndup(d->arena, text, MIN((size_t)n, sizeof(text) - 1));
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dialect/owner.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "dialect/dialect.h"
+#include "dialect/keys.h"
+#include "wire/json.h"
+
+#define OWNER_SIZE_MAX 1000000
+
+bool owner_is(const struct json *owner, const char *kind)
+{
+	const char *own = json_str(owner, "kind");
+
+	return own && strcmp(own, kind) == 0;
+}
+
+static int size_of(const struct json *owner, const char *field, int64_t otherwise, int64_t *ret,
+		   struct err *err)
+{
+	int rc = json_i64(owner, ret, "spec", field);
+
+	if (rc == -ENOENT) {
+		*ret = otherwise;
+		return 0;
+	}
+	if (rc < 0 || *ret < 0 || *ret > OWNER_SIZE_MAX)
+		return err_set(err, EINVAL, "%s %s: spec.%s must be a whole number from 0 to %d",
+			       json_str(owner, "kind"), json_str(owner, "metadata", "name"), field,
+			       OWNER_SIZE_MAX);
+	return 0;
+}
+
+int owner_size(const struct json *owner, int64_t *ret, struct err *err)
+{
+	int64_t completions;
+	int rc;
+
+	if (!owner_is(owner, "Job"))
+		return size_of(owner, "replicas", 1, ret, err);
+	if ((rc = size_of(owner, "parallelism", 1, ret, err)) < 0 ||
+	    (rc = size_of(owner, "completions", OWNER_SIZE_MAX, &completions, err)) < 0)
+		return rc;
+	*ret = MIN(*ret, completions);
+	return 0;
+}
+
+/* The controller among the owner references of an object, looked up. */
+static const struct json *controller_of(const struct json *object, const char *namespace,
+					const struct dialect_lookup *lookup)
+{
+	struct json_iter iter = json_items(object, "metadata", "ownerReferences");
+	const struct json *reference;
+
+	while ((reference = json_next(&iter))) {
+		const char *kind = json_str(reference, "kind");
+		const char *name = json_str(reference, "name");
+		bool controller = false;
+
+		if (json_bool(reference, &controller, "controller") == 0 && controller && kind &&
+		    name)
+			return lookup->find(lookup->context, kind, namespace, name);
+	}
+	return NULL;
+}
+
+/* Names that end in random characters, even if these are all digits. */
+static bool has_random_name(const struct json *pod)
+{
+	struct json_iter iter = json_items(pod, "metadata", "ownerReferences");
+	const struct json *reference;
+
+	while ((reference = json_next(&iter))) {
+		const char *kind = json_str(reference, "kind");
+
+		if (kind && (strcmp(kind, "ReplicaSet") == 0 || strcmp(kind, "Job") == 0))
+			return true;
+	}
+	return json_str(pod, "metadata", "labels", KEY_TEMPLATE_HASH) != NULL ||
+	       json_str(pod, "metadata", "generateName") != NULL;
+}
+
+static bool number_in(const char *text, int64_t *ret)
+{
+	uint32_t number;
+
+	if (!text || parse_u32(text, strlen(text), &number) < 0)
+		return false;
+	*ret = number;
+	return true;
+}
+
+static int64_t index_of(const struct json *pod, const char *name)
+{
+	const char *dash = strrchr(name, '-');
+	int64_t index;
+
+	if (number_in(json_str(pod, "metadata", "labels", KEY_POD_INDEX), &index) ||
+	    number_in(json_str(pod, "metadata", "annotations", KEY_COMPLETION_INDEX), &index) ||
+	    number_in(json_str(pod, "metadata", "labels", KEY_COMPLETION_INDEX), &index))
+		return index;
+	if (dash && !has_random_name(pod) && number_in(dash + 1, &index))
+		return index;
+	return POD_INDEX_NONE;
+}
+
+int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
+		    struct pod_source *ret, struct err *err)
+{
+	const char *name = json_str(pod, "metadata", "name");
+	const char *namespace = json_str(pod, "metadata", "namespace");
+	const char *uid = json_str(pod, "metadata", "uid");
+
+	if (!name || !*name)
+		return err_set(err, EINVAL, "a pod has no metadata.name");
+	*ret = (struct pod_source){ .object = pod, .name = name, .uid = uid ? uid : "",
+				    .namespace = namespace ? namespace : "default",
+				    .index = index_of(pod, name) };
+	for (const struct json *at = pod; ret->owners_count < POD_OWNERS_MAX;) {
+		at = controller_of(at, ret->namespace, lookup);
+		if (!at)
+			break;
+		ret->owners[ret->owners_count++] = at;
+	}
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* owner.h - what owns a pod: Job, Deployment, ReplicaSet, StatefulSet. */
+#ifndef GS_DIALECT_OWNER_H
+#define GS_DIALECT_OWNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+struct json;
+
+bool owner_is(const struct json *owner, const char *kind);
+
+/* How many of its pods run at a time: a Job's parallelism, never more than its
+ * completions; replicas elsewhere.  1 where nothing is said.  0, -EINVAL. */
+int owner_size(const struct json *owner, int64_t *ret, struct err *err);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pin.c - the map dialect, applied: the pod goes to the node and GPUs of its line.
+ *
+ * Where limits or a claim ask for GPUs too, the ids of the line are dealt out to them
+ * in their order.  A GPU that several lines name is shared by just these pods, an equal
+ * part each, from the first one on.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "dialect/draft.h"
+#include "dialect/keys.h"
+#include "dialect/map.h"
+#include "engine/cluster.h"
+#include "wire/json.h"
+
+/* A name for all pods that this map pins: those of one owner, else those that carry the
+ * same text. */
+static const char *workload_name(const struct draft *d, const char *text)
+{
+	const struct json *owner = d->source->owners_count ? d->source->owners[0] : NULL;
+	const char *kind = json_str(owner, "kind"), *name = json_str(owner, "metadata", "name");
+
+	return draft_printf(d, "map/%s/%s/%s/%016" PRIx64, d->source->namespace, kind ? kind : "",
+			    name ? name : "", hash_bytes(text, strlen(text), 0));
+}
+
+static uint32_t index_in(const struct draft *d, const char *workload)
+{
+	uint32_t index = 0;
+
+	if (d->source->index != POD_INDEX_NONE)
+		return (uint32_t)d->source->index;
+	while (index < MAP_LINES_MAX &&
+	       d->lookup->index_taken(d->lookup->context, workload, index))
+		index++;
+	return index;
+}
+
+static int check_ids(const struct draft *d, const struct map_line *line, struct err *err)
+{
+	const struct node *node = cluster_node(d->cluster, d->request->node);
+	uint32_t missing = line->gpus & ~gpuset_range(0, node->gpus_count);
+
+	if (!missing)
+		return 0;
+	return err_set(err, ENOENT, KEY_MAP " line %u: node %s has no GPU %u, it has %u GPUs",
+		       line->line, line->node, gpuset_first(missing), node->gpus_count);
+}
+
+/* The GPUs of `gpus` that as many lines name as the first of them. */
+static uint32_t alike(const struct map_line *line, uint32_t gpus)
+{
+	uint16_t sharers = line->sharers[gpuset_first(gpus)];
+	uint32_t same = 0;
+
+	for (uint32_t left = gpus; left; left &= left - 1)
+		if (line->sharers[gpuset_first(left)] == sharers)
+			same |= gpuset_one(gpuset_first(left));
+	return same;
+}
+
+static int pin_ask(struct ask *ask, const struct map_line *line, uint32_t gpus, uint32_t group,
+		   struct err *err)
+{
+	uint16_t sharers = line->sharers[gpuset_first(gpus)];
+
+	ask->pinned = gpus;
+	ask->count = (uint8_t)gpuset_count(gpus);
+	if (sharers == 1)
+		return 0;
+	if (ask->kind == ASK_SHARE && (uint32_t)ask->core_milli * sharers > CORE_WHOLE)
+		return err_set(err, EINVAL, KEY_MAP " line %u: %u pods share GPU %u, which is less "
+			       "than the pod's limits ask for", line->line, sharers,
+			       gpuset_first(gpus));
+	if (ask->kind == ASK_WHOLE) {
+		ask->kind = ASK_SHARE;
+		ask->core_milli = (uint16_t)(CORE_WHOLE / sharers);
+		ask->mem_milli = (uint16_t)(CORE_WHOLE / sharers);
+	}
+	ask->group = group;
+	return 0;
+}
+
+/* A second ask for those who have the first: its GPUs are not all shared alike. */
+static struct ask *split(struct draft *d, unsigned from, struct err *err)
+{
+	unsigned number = d->request->asks_count;
+	struct ask *ask = draft_ask(d, d->request->asks[from].kind, 1, err);
+
+	if (!ask)
+		return NULL;
+	*ask = d->request->asks[from];
+	for (unsigned i = 0; i < d->wish->containers_count; i++)
+		if (d->wish->containers[i].asks >> from & 1)
+			d->wish->containers[i].asks |= (uint16_t)(1u << number);
+	return ask;
+}
+
+/* Pins one ask to these GPUs, by as many asks as there are ways to share them. */
+static int deal(struct draft *d, unsigned number, const struct map_line *line, uint32_t gpus,
+		uint32_t group, struct err *err)
+{
+	const struct ask original = d->request->asks[number];
+	uint32_t same = alike(line, gpus);
+	int rc = pin_ask(&d->request->asks[number], line, same, group, err);
+
+	while (rc == 0 && (gpus &= ~same)) {
+		struct ask *ask = split(d, number, err);
+
+		if (!ask)
+			return -EINVAL;
+		*ask = original;
+		same = alike(line, gpus);
+		rc = pin_ask(ask, line, same, group, err);
+	}
+	return rc;
+}
+
+static int deal_all(struct draft *d, const struct map_line *line, uint32_t group,
+		    struct err *err)
+{
+	uint32_t left = line->gpus;
+	unsigned asks = d->request->asks_count;
+	int rc = 0;
+
+	for (unsigned i = 0; i < asks && rc == 0; i++) {
+		uint32_t gpus = gpuset_lowest(left, d->request->asks[i].count);
+
+		left &= ~gpus;
+		rc = deal(d, i, line, gpus, group, err);
+	}
+	return rc;
+}
+
+static int check_asks(struct draft *d, const struct map_line *line, struct err *err)
+{
+	unsigned count = gpuset_count(line->gpus);
+
+	for (unsigned i = 0; i < d->request->asks_count; i++)
+		if (d->request->asks[i].kind == ASK_MIG)
+			return err_set(err, EINVAL, KEY_MAP " pins whole GPUs, but %s asks for MIG "
+				       "slices", d->asked_by);
+	if (draft_cards(d) != count)
+		return err_set(err, EINVAL, KEY_MAP " line %u gives %u GPUs, but %s ask for %u",
+			       line->line, count, d->asked_by, draft_cards(d));
+	return 0;
+}
+
+static int apply(struct draft *d, const struct map_line *line, struct err *err)
+{
+	uint32_t group = cluster_intern(d->cluster, d->wish->workload);
+	char who[64];
+	int rc;
+
+	snprintf(who, sizeof(who), KEY_MAP " line %u", line->line);
+	if (group == UINT32_MAX)
+		return err_set(err, ENOMEM, "out of memory");
+	if ((rc = draft_pin_node(d, line->node, who, err)) < 0 ||
+	    (rc = check_ids(d, line, err)) < 0)
+		return rc;
+	if (d->asked_by)
+		rc = check_asks(d, line, err);
+	else if (!draft_ask_for_all(d, ASK_WHOLE, (uint8_t)gpuset_count(line->gpus), err))
+		rc = -EINVAL;
+	if (rc < 0)
+		return rc;
+	d->asked_by = KEY_MAP;
+	return deal_all(d, line, group, err);
+}
+
+/* The map may stand on what owns the pod, as other annotations of workloads do. */
+static const char *map_text(const struct draft *d)
+{
+	const char *text = draft_annotation(d, KEY_MAP);
+
+	for (uint32_t i = 0; !text && i < d->source->owners_count; i++)
+		text = json_str(d->source->owners[i], "metadata", "annotations", KEY_MAP);
+	return text;
+}
+
+int read_map(struct draft *d, struct err *err)
+{
+	const char *text = map_text(d);
+	struct placement_map map;
+
+	if (!text)
+		return 0;
+	int rc = placement_map_parse(text, d->arena, &map, err);
+	if (rc < 0)
+		return rc;
+	d->wish->workload = workload_name(d, text);
+	if (!d->wish->workload)
+		return err_set(err, ENOMEM, "out of memory");
+	d->wish->index = index_in(d, d->wish->workload);
+	const struct map_line *line = placement_map_find(&map, d->wish->index);
+	if (!line)
+		return err_set(err, EINVAL, KEY_MAP " has no line for pod index %u",
+			       d->wish->index);
+	return apply(d, line, err);
+}
