@@ -10,7 +10,7 @@ MESON_FLAGS ?=
 .PHONY: build test demo bench fuzz lint format memcheck clean distclean
 .DEFAULT_GOAL := build
 
-# One line of the compiler's errors belongs to one file: no mixing of builds.
+# ninja uses all cores already.
 .NOTPARALLEL:
 
 build: $(BUILD)/build.ninja
