@@ -66,9 +66,9 @@ static inline bool gpuset_before(uint32_t a, uint32_t b)
 
 /* Each member in ascending order, as an unsigned `gpu`:
  *	gpuset_each(gpu, node->free) { ... } */
-#define gpuset_each(gpu, gpus)                                                      \
-	for (unsigned gpu##_left = (gpus), gpu = 0;                                 \
-	     gpu##_left && ((gpu = (unsigned)__builtin_ctz(gpu##_left)), true);     \
+#define gpuset_each(gpu, gpus)                                                  \
+	for (unsigned gpu##_left = (gpus), gpu = 0;                             \
+	     gpu##_left && ((gpu = (unsigned)__builtin_ctz(gpu##_left)), true); \
 	     gpu##_left &= gpu##_left - 1)
 
 #endif

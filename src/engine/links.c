@@ -18,8 +18,8 @@ static int check_pair(const struct links_input *input, unsigned a, unsigned b, s
 
 	if (there != back)
 		return err_set(err, EINVAL,
-			       "link between GPU %u and %u has %u GB/s one way and %u the other", a,
-			       b, there, back);
+			       "link between GPU %u and %u has %u GB/s one way and %u the other",
+			       a, b, there, back);
 	if (!input->nvlink)
 		return 0;
 	if (gpuset_has(input->nvlink[a], b) != gpuset_has(input->nvlink[b], a))
@@ -291,7 +291,7 @@ static void bound_best(struct links *links)
 		qsort(fastest[a], links->count, sizeof(fastest[a][0]), descending);
 	}
 	for (unsigned k = 2; k <= links->count; k++) {
-		uint32_t sorted[GPU_MAX], total = 0;
+		uint32_t sorted[GPU_MAX] = { 0 }, total = 0;
 		for (unsigned a = 0; a < links->count; a++)
 			sorted[a] = sum[a] += fastest[a][k - 2];
 		qsort(sorted, links->count, sizeof(sorted[0]), descending);

@@ -35,44 +35,44 @@
 struct err;
 
 #define LINKS_STATES_MAX 65536
-#define LINKS_NO_PAIR UINT16_MAX     /* the weakest pair of a set without pairs */
+#define LINKS_NO_PAIR	 UINT16_MAX /* the weakest pair of a set without pairs */
 
 struct links_state {
-	uint32_t total_gbps;         /* sum over all pairs */
-	uint32_t rest_gbps;          /* worth as a remainder, see links_rest() */
-	uint16_t weakest_gbps;       /* of all pairs; LINKS_NO_PAIR below two GPUs */
+	uint32_t total_gbps;   /* sum over all pairs */
+	uint32_t rest_gbps;    /* worth as a remainder, see links_rest() */
+	uint16_t weakest_gbps; /* of all pairs; LINKS_NO_PAIR below two GPUs */
 };
 
 struct links {
-	uint8_t count;                          /* GPUs, 1..GPU_MAX */
+	uint8_t count; /* GPUs, 1..GPU_MAX */
 	uint8_t island_count, numa_count, class_count;
-	uint8_t island[GPU_MAX];                /* by GPU */
-	int8_t numa[GPU_MAX];                   /* by GPU, -1: unknown */
-	uint32_t nvlink[GPU_MAX];               /* by GPU: its NVLink peers */
-	uint16_t gbps[GPU_MAX][GPU_MAX];        /* symmetric, 0 on the diagonal */
-	uint32_t island_gpus[GPU_MAX];          /* by island: its GPUs */
-	uint32_t numa_gpus[GPU_MAX];            /* by NUMA group, in order of lowest GPU */
-	uint32_t class_gpus[GPU_MAX];           /* by class, in order of lowest GPU */
-	uint32_t stride[GPU_MAX];               /* by GPU: a set's state is the sum of these */
-	uint32_t best_gbps[GPU_MAX + 1];        /* by k: greatest total that k of all these
+	uint8_t island[GPU_MAX];	 /* by GPU */
+	int8_t numa[GPU_MAX];		 /* by GPU, -1: unknown */
+	uint32_t nvlink[GPU_MAX];	 /* by GPU: its NVLink peers */
+	uint16_t gbps[GPU_MAX][GPU_MAX]; /* symmetric, 0 on the diagonal */
+	uint32_t island_gpus[GPU_MAX];	 /* by island: its GPUs */
+	uint32_t numa_gpus[GPU_MAX];	 /* by NUMA group, in order of lowest GPU */
+	uint32_t class_gpus[GPU_MAX];	 /* by class, in order of lowest GPU */
+	uint32_t stride[GPU_MAX];	 /* by GPU: a set's state is the sum of these */
+	uint32_t best_gbps[GPU_MAX + 1]; /* by k: greatest total that k of all these
 						   GPUs reach; an upper bound if !state_count */
-	uint32_t state_count;                   /* 0: too many to tabulate */
+	uint32_t state_count;		 /* 0: too many to tabulate */
 	struct links_state states[];
 };
 
 /* What links_new() reads, in rows of `count`. */
 struct links_input {
 	unsigned count;
-	const uint16_t *gbps;           /* count * count; the diagonal must be 0 */
-	const uint32_t *nvlink;         /* count: mask of NVLink peers; NULL: no NVLink */
-	const int8_t *numa;             /* count: -1 unknown; NULL: all unknown */
+	const uint16_t *gbps;	/* count * count; the diagonal must be 0 */
+	const uint32_t *nvlink; /* count: mask of NVLink peers; NULL: no NVLink */
+	const int8_t *numa;	/* count: -1 unknown; NULL: all unknown */
 };
 
 /* 0; -EINVAL with a sentence in err if the input is not symmetric, names a GPU
  * that does not exist, or has an NVLink without bandwidth; -ENOMEM. */
 int links_new(const struct links_input *input, struct links **ret, struct err *err);
-void links_free(struct links *links);           /* NULL is fine */
-void links_freep(struct links **links);         /* for CLEANUP() */
+void links_free(struct links *links);	/* NULL is fine */
+void links_freep(struct links **links); /* for CLEANUP() */
 
 /* The same machine with GPU i renumbered to[i] (indexes may change at a reboot).
  * -EINVAL if `to` is no permutation of 0..count-1; -ENOMEM. */

@@ -16,25 +16,25 @@ struct links;
 struct mig_geometry;
 
 struct machine_pair {
-	uint8_t a, b;                   /* GPUs that NVLink joins directly */
-	uint16_t gbps;                  /* both directions together */
+	uint8_t a, b;  /* GPUs that NVLink joins directly */
+	uint16_t gbps; /* both directions together */
 };
 
 struct machine {
-	const char *name;               /* "dgx-h100" */
-	const char *model;              /* as GPU Feature Discovery has it in gpu.product:
+	const char *name;  /* "dgx-h100" */
+	const char *model; /* as GPU Feature Discovery has it in gpu.product:
 					   "NVIDIA-H100-80GB-HBM3" */
 	uint8_t gpu_count;
-	uint8_t gpus_per_numa;          /* NUMA node of GPU i = i / this */
-	uint8_t gpus_per_switch;        /* PCIe switch of GPU i = i / this */
+	uint8_t gpus_per_numa;	 /* NUMA node of GPU i = i / this */
+	uint8_t gpus_per_switch; /* PCIe switch of GPU i = i / this */
 	uint32_t gpu_mem_mib;
-	uint32_t cpu_milli;             /* of a typical machine of this kind */
+	uint32_t cpu_milli; /* of a typical machine of this kind */
 	uint32_t mem_mib;
-	uint16_t nvlink_domain_nodes;   /* nodes that one NVLink fabric joins; 1: no other */
-	uint16_t nvlink_gbps;           /* between any two GPUs; 0: as `pairs` says */
-	uint16_t switch_gbps;           /* below one PCIe switch */
-	uint16_t numa_gbps;             /* across switches of one NUMA node */
-	uint16_t far_gbps;              /* across NUMA nodes */
+	uint16_t nvlink_domain_nodes; /* nodes that one NVLink fabric joins; 1: no other */
+	uint16_t nvlink_gbps;	      /* between any two GPUs; 0: as `pairs` says */
+	uint16_t switch_gbps;	      /* below one PCIe switch */
+	uint16_t numa_gbps;	      /* across switches of one NUMA node */
+	uint16_t far_gbps;	      /* across NUMA nodes */
 	uint8_t pair_count;
 	const struct machine_pair *pairs;
 	const struct mig_geometry *mig; /* NULL: no MIG */

@@ -20,11 +20,11 @@
 #define PCIE5 .switch_gbps = 96, .numa_gbps = 88
 
 #define BROADWELL 12
-#define SKYLAKE   20
-#define EPYC      32
-#define XEON      44
+#define SKYLAKE	  20
+#define EPYC	  32
+#define XEON	  44
 
-#define GIB(n) ((n) * 1024)
+#define GIB(n) ((n)*1024)
 
 /* The hybrid cube mesh: two quads, each GPU also linked to its image in the other. */
 static const struct machine_pair cube_mesh_p100[] = {
@@ -41,13 +41,19 @@ static const struct machine_pair cube_mesh_v100[] = {
 
 /* Bridges over two neighbouring slots. */
 static const struct machine_pair bridges_600[] = {
-	{ 0, 1, 600 }, { 2, 3, 600 }, { 4, 5, 600 }, { 6, 7, 600 },
+	{ 0, 1, 600 },
+	{ 2, 3, 600 },
+	{ 4, 5, 600 },
+	{ 6, 7, 600 },
 };
 
 static const struct machine_pair bridges_200[] = { { 0, 1, 200 }, { 2, 3, 200 } };
 
 static const struct machine_pair bridges_112[] = {
-	{ 0, 1, 112 }, { 2, 3, 112 }, { 4, 5, 112 }, { 6, 7, 112 },
+	{ 0, 1, 112 },
+	{ 2, 3, 112 },
+	{ 4, 5, 112 },
+	{ 6, 7, 112 },
 };
 
 /* Bridges over four slots: each GPU 6 links to each of the other three. */
@@ -60,9 +66,11 @@ static const struct machine_pair bridges_quads[] = {
 #define GPUS(n, numa, pcie_switch) \
 	.gpu_count = (n), .gpus_per_numa = (numa), .gpus_per_switch = (pcie_switch)
 #define HOST_OF_RACK(cpus, gib, nodes) \
-	.cpu_milli = (cpus) * 1000, .mem_mib = GIB(gib), .nvlink_domain_nodes = (nodes)
+	.cpu_milli = (cpus)*1000, .mem_mib = GIB(gib), .nvlink_domain_nodes = (nodes)
 #define HOST(cpus, gib) HOST_OF_RACK(cpus, gib, 1)
 
+/* A table reads best with few lines for each machine. */
+/* clang-format off */
 static const struct machine machines[] = {
 	{ .name = "dgx-1p", .model = "Tesla-P100-SXM2-16GB", .gpu_mem_mib = 16384,
 	  GPUS(8, 4, 2), HOST(80, 512), PAIRS(cube_mesh_p100), PCIE3, .far_gbps = BROADWELL },
@@ -125,6 +133,7 @@ static const struct machine machines[] = {
 	{ .name = "t4-1", .model = "Tesla-T4", .gpu_mem_mib = 15360,
 	  GPUS(1, 1, 1), HOST(8, 32), PCIE3, .far_gbps = SKYLAKE },
 };
+/* clang-format on */
 
 const struct machine *machine_at(size_t i)
 {

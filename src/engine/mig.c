@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define WORTH_BITS 3                    /* a digit of mig_worth(): at most 7 of a profile */
+#define WORTH_BITS 3 /* a digit of mig_worth(): at most 7 of a profile */
 #define WORTH_MAX  ((1U << WORTH_BITS) - 1)
 
 const struct mig_geometry *mig_geometry_find(const char *name)

@@ -19,39 +19,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MIG_PROFILES_MAX 16     /* of these at most 10 without "+me", see mig_worth() */
-#define MIG_SLICES_MAX 8
+#define MIG_PROFILES_MAX 16 /* of these at most 10 without "+me", see mig_worth() */
+#define MIG_SLICES_MAX	 8
 
 struct mig_profile {
-	char name[16];                  /* "1g.10gb+me" */
-	uint8_t id;                     /* NVML GPU instance profile */
-	uint8_t size;                   /* memory slices */
-	uint8_t compute;                /* compute slices */
-	uint8_t starts;                 /* bit s: may begin at memory slice s */
-	uint8_t max_count;              /* on an empty GPU */
-	bool media;                     /* takes the media extensions */
+	char name[16];	   /* "1g.10gb+me" */
+	uint8_t id;	   /* NVML GPU instance profile */
+	uint8_t size;	   /* memory slices */
+	uint8_t compute;   /* compute slices */
+	uint8_t starts;	   /* bit s: may begin at memory slice s */
+	uint8_t max_count; /* on an empty GPU */
+	bool media;	   /* takes the media extensions */
 	uint16_t sm_count;
-	uint32_t mem_mib;               /* that a program in it can use */
+	uint32_t mem_mib; /* that a program in it can use */
 };
 
 struct mig_geometry {
-	const char *name;               /* "a100-40gb" */
-	uint8_t slices;                 /* memory slices of a GPU */
-	uint8_t compute;                /* compute slices of a GPU */
+	const char *name; /* "a100-40gb" */
+	uint8_t slices;	  /* memory slices of a GPU */
+	uint8_t compute;  /* compute slices of a GPU */
 	uint8_t profile_count;
-	const struct mig_profile *profiles;     /* largest first: by size, then compute */
+	const struct mig_profile *profiles; /* largest first: by size, then compute */
 };
 
 /* What is taken on one GPU.  Zero is an empty GPU. */
 struct mig_state {
-	uint8_t used;                   /* bit s: memory slice s is taken */
-	uint8_t compute;                /* compute slices taken */
-	uint8_t media;                  /* 1: media extensions taken */
+	uint8_t used;	 /* bit s: memory slice s is taken */
+	uint8_t compute; /* compute slices taken */
+	uint8_t media;	 /* 1: media extensions taken */
 };
 
 struct mig_choice {
-	uint8_t start;                  /* memory slice */
-	uint32_t loss;                  /* what the GPU can no longer take afterwards; to be
+	uint8_t start; /* memory slice */
+	uint32_t loss; /* what the GPU can no longer take afterwards; to be
 					   compared between GPUs of one geometry: less is
 					   better, see mig_worth() */
 };

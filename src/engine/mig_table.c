@@ -14,10 +14,12 @@
 
 #define STARTS(from, to) (((2U << (to)) - 1) & ~((1U << (from)) - 1))
 
-#define PROFILE(label, number, slices, cores, where, most, me, sms, mib) \
-	{ .name = label, .id = (number), .size = (slices), .compute = (cores), \
-	  .starts = (where), .max_count = (most), .media = (me), .sm_count = (sms), \
-	  .mem_mib = (mib) }
+#define PROFILE(label, number, slices, cores, where, most, me, sms, mib)                  \
+	{                                                                                 \
+		.name = label, .id = (number), .size = (slices), .compute = (cores),      \
+		.starts = (where), .max_count = (most), .media = (me), .sm_count = (sms), \
+		.mem_mib = (mib)                                                          \
+	}
 
 /* The seven-slice profiles, largest first; "wide" is 1g with the memory of 2g. */
 #define SEVEN(label, sms, mib) PROFILE(label, 0, 8, 7, 0x01, 1, false, sms, mib)
@@ -37,48 +39,48 @@ static const struct mig_profile a30_24gb[] = {
 };
 
 static const struct mig_profile a100_40gb[] = {
-	SEVEN("7g.40gb", 98, 40192), FOUR("4g.20gb", 56, 19968), THREE("3g.20gb", 42, 19968),
-	TWO("2g.10gb", 28, 9856),    WIDE("1g.10gb", 14, 9856),  ONE("1g.5gb", 14, 4864),
+	SEVEN("7g.40gb", 98, 40192),  FOUR("4g.20gb", 56, 19968), THREE("3g.20gb", 42, 19968),
+	TWO("2g.10gb", 28, 9856),     WIDE("1g.10gb", 14, 9856),  ONE("1g.5gb", 14, 4864),
 	MEDIA("1g.5gb+me", 14, 4864),
 };
 
 static const struct mig_profile a100_80gb[] = {
-	SEVEN("7g.80gb", 98, 80896), FOUR("4g.40gb", 56, 40192), THREE("3g.40gb", 42, 40192),
-	TWO("2g.20gb", 28, 19968),   WIDE("1g.20gb", 14, 19968), ONE("1g.10gb", 14, 9728),
+	SEVEN("7g.80gb", 98, 80896),   FOUR("4g.40gb", 56, 40192), THREE("3g.40gb", 42, 40192),
+	TWO("2g.20gb", 28, 19968),     WIDE("1g.20gb", 14, 19968), ONE("1g.10gb", 14, 9728),
 	MEDIA("1g.10gb+me", 14, 9728),
 };
 
 static const struct mig_profile h100_80gb[] = {
-	SEVEN("7g.80gb", 132, 81152), FOUR("4g.40gb", 64, 40448), THREE("3g.40gb", 60, 40448),
-	TWO("2g.20gb", 32, 20096),    WIDE("1g.20gb", 26, 20096), ONE("1g.10gb", 16, 9984),
+	SEVEN("7g.80gb", 132, 81152),  FOUR("4g.40gb", 64, 40448), THREE("3g.40gb", 60, 40448),
+	TWO("2g.20gb", 32, 20096),     WIDE("1g.20gb", 26, 20096), ONE("1g.10gb", 16, 9984),
 	MEDIA("1g.10gb+me", 16, 9984),
 };
 
 static const struct mig_profile h100_94gb[] = {
-	SEVEN("7g.94gb", 132, 95360), FOUR("4g.47gb", 64, 47488), THREE("3g.47gb", 60, 47488),
-	TWO("2g.24gb", 32, 22144),    WIDE("1g.24gb", 26, 22144), ONE("1g.12gb", 16, 11008),
+	SEVEN("7g.94gb", 132, 95360),	FOUR("4g.47gb", 64, 47488), THREE("3g.47gb", 60, 47488),
+	TWO("2g.24gb", 32, 22144),	WIDE("1g.24gb", 26, 22144), ONE("1g.12gb", 16, 11008),
 	MEDIA("1g.12gb+me", 16, 11008),
 };
 
 static const struct mig_profile h200_141gb[] = {
 	SEVEN("7g.141gb", 132, 143360), FOUR("4g.71gb", 64, 71168), THREE("3g.71gb", 60, 71168),
-	TWO("2g.35gb", 32, 33024),      WIDE("1g.35gb", 26, 33024), ONE("1g.18gb", 16, 16384),
+	TWO("2g.35gb", 32, 33024),	WIDE("1g.35gb", 26, 33024), ONE("1g.18gb", 16, 16384),
 	MEDIA("1g.18gb+me", 16, 16384),
 };
 
 static const struct mig_profile b200_180gb[] = {
 	SEVEN("7g.180gb", 148, 182476), FOUR("4g.90gb", 72, 91238), THREE("3g.90gb", 70, 91238),
-	TWO("2g.45gb", 36, 45312),      WIDE("1g.45gb", 30, 45312), ONE("1g.23gb", 18, 20992),
+	TWO("2g.45gb", 36, 45312),	WIDE("1g.45gb", 30, 45312), ONE("1g.23gb", 18, 20992),
 	MEDIA("1g.23gb+me", 18, 20992),
 };
 
 static const struct mig_profile gb200_186gb[] = {
 	SEVEN("7g.186gb", 152, 188559), FOUR("4g.93gb", 72, 94279), THREE("3g.93gb", 70, 94279),
-	TWO("2g.47gb", 36, 46848),      WIDE("1g.47gb", 30, 46848), ONE("1g.23gb", 18, 21760),
+	TWO("2g.47gb", 36, 46848),	WIDE("1g.47gb", 30, 46848), ONE("1g.23gb", 18, 21760),
 	MEDIA("1g.23gb+me", 18, 21760),
 };
 
-#define GEOMETRY(symbol, label, memory_slices, compute_slices) \
+#define GEOMETRY(symbol, label, memory_slices, compute_slices)                                 \
 	const struct mig_geometry mig_##symbol = { (label), (memory_slices), (compute_slices), \
 						   ARRAY_SIZE(symbol), (symbol) }
 
@@ -92,7 +94,7 @@ GEOMETRY(b200_180gb, "b200-180gb", 8, 7);
 GEOMETRY(gb200_186gb, "gb200-186gb", 8, 7);
 
 static const struct mig_geometry *const geometries[] = {
-	&mig_a30_24gb,  &mig_a100_40gb,  &mig_a100_80gb,  &mig_h100_80gb,
+	&mig_a30_24gb,	&mig_a100_40gb,	 &mig_a100_80gb,  &mig_h100_80gb,
 	&mig_h100_94gb, &mig_h200_141gb, &mig_b200_180gb, &mig_gb200_186gb,
 };
 

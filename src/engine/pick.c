@@ -4,6 +4,8 @@
 #include "base/attr.h"
 #include "engine/pick_search.h"
 
+#include <assert.h>
+
 /* No set is spread less evenly. */
 #define UNEVEN_MAX (GPU_MAX * GPU_MAX)
 
@@ -123,6 +125,7 @@ static void search_states(struct search *s, const struct group *group, unsigned 
 		offer_state(s, gpus, state);
 		return;
 	}
+	assert(group->size > 0); /* what is left is never more than there is room for */
 	unsigned most = MIN(group->size, left);
 	unsigned behind = group[1].room;
 	unsigned least = left > behind ? left - behind : 0;
@@ -177,7 +180,7 @@ static void fill_groups(struct search *s)
 		room += s->groups[g].size;
 		s->groups[g].room = (uint8_t)room;
 	}
-	s->groups[s->group_count].room = 0;
+	s->groups[s->group_count].room = s->groups[s->group_count].size = 0;
 }
 
 static bool is_settled_by_runs(const struct search *s)
@@ -205,16 +208,15 @@ static bool search(struct search *s)
 
 enum pick_verdict pick_gpus(const struct pick_query *query, struct pick *ret)
 {
-	struct search s;
+	struct group groups[GPU_MAX + 1]; /* large: only what is used gets filled */
+	struct search s = {
+		.links = query->links,
+		.query = query,
+		.free = query->free & links_all(query->links),
+		.floor_gbps = query->mode == PICK_REQUIRED ? query->min_gbps : 0,
+		.groups = groups,
+	};
 
-	s.links = query->links;
-	s.query = query;
-	s.free = query->free & links_all(query->links);
-	s.floor_gbps = query->mode == PICK_REQUIRED ? query->min_gbps : 0;
-	s.group_count = 0;
-	s.found = false;
-	for (unsigned gpu = 0; gpu < GPU_MAX; gpu++)
-		s.rank[gpu] = 0;
 	if (query->count > gpuset_count(s.free))
 		return PICK_TOO_FEW;
 	bool exact = search(&s);

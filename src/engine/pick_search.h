@@ -17,26 +17,26 @@
 /* Free twins.  Whatever else is chosen, of a group only the number matters, so the
  * first m members are as good as any m. */
 struct group {
-	uint32_t members[GPU_MAX + 1];  /* by m: the first m, most wanted first */
-	uint32_t stride;                /* what one member adds to the state */
+	uint32_t members[GPU_MAX + 1]; /* by m: the first m, most wanted first */
+	uint32_t stride;	       /* what one member adds to the state */
 	uint8_t size;
-	uint8_t room;                   /* members of this group and of all behind it */
-	uint8_t gpu;                    /* one of them, to look up bandwidths */
+	uint8_t room; /* members of this group and of all behind it */
+	uint8_t gpu;  /* one of them, to look up bandwidths */
 };
 
 struct search {
 	const struct links *links;
 	const struct pick_query *query;
-	uint32_t free;                  /* only GPUs that exist */
-	uint32_t free_state;            /* of links->states, if there are */
-	uint16_t floor_gbps;            /* sets with a slower pair are no answer */
+	uint32_t free;	     /* only GPUs that exist */
+	uint32_t free_state; /* of links->states, if there are */
+	uint16_t floor_gbps; /* sets with a slower pair are no answer */
 
-	uint32_t rank[GPU_MAX];         /* by GPU: 0, or a bit; more wanted, higher bit */
+	uint32_t rank[GPU_MAX]; /* by GPU: 0, or a bit; more wanted, higher bit */
 	unsigned group_count;
-	struct group groups[GPU_MAX + 1];       /* the last is empty */
+	struct group *groups; /* one more, which is empty, behind the last */
 
 	bool found;
-	uint32_t gpus;                  /* the best so far, and its worth */
+	uint32_t gpus; /* the best so far, and its worth */
 	uint64_t policy;
 	uint32_t total_gbps, rest_gbps;
 };

@@ -16,8 +16,8 @@
 struct wide {
 	struct search *s;
 	uint32_t steps;
-	uint64_t ceiling;                       /* no set serves the policy better */
-	uint32_t fastest[GPU_MAX][GPU_MAX];     /* by group, m: sum of its m fastest links
+	uint64_t ceiling;		    /* no set serves the policy better */
+	uint32_t fastest[GPU_MAX][GPU_MAX]; /* by group, m: sum of its m fastest links
 						   to free GPUs */
 };
 
@@ -25,7 +25,7 @@ struct wide {
 struct chosen {
 	uint32_t gpus;
 	uint32_t total_gbps;
-	uint32_t gain_gbps[GPU_MAX];            /* by group: what a member would add */
+	uint32_t gain_gbps[GPU_MAX]; /* by group: what a member would add */
 };
 
 static void sort_descending(uint32_t *values, unsigned count)
@@ -196,7 +196,7 @@ static bool choose(const struct wide *w, const struct chosen *from, unsigned gro
 	ret->gpus |= joining;
 	if (!is_fast_enough(s, gpu, ret->gpus))
 		return false;
-	uint32_t among = gain(s->links, gpu, joining);  /* take - 1 equal links */
+	uint32_t among = gain(s->links, gpu, joining); /* take - 1 equal links */
 	ret->total_gbps += take * from->gain_gbps[group] + take * among / 2;
 	for (unsigned g = group + 1; g < s->group_count; g++)
 		ret->gain_gbps[g] += take * s->links->gbps[s->groups[g].gpu][gpu];
