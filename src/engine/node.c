@@ -235,7 +235,9 @@ static void holds_move(struct cluster *c, const struct node *old, struct node *n
 			uint32_t uuid = old->gpus[h.gpu].uuid;
 
 			for (uint8_t g = 0; g < n->gpus_count; g++) {
-				if (n->gpus[g].uuid != uuid)
+				/* A slice means something in its own geometry only. */
+				if (n->gpus[g].uuid != uuid ||
+				    (h.kind == ASK_MIG && old->mig != n->mig))
 					continue;
 				h.gpu = g;
 				if (hold_book(n, &h, UINT16_MAX))

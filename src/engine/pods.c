@@ -46,7 +46,7 @@ static uint16_t sliced_core(const struct mig_geometry *geometry, const struct mi
 
 static bool book_slice(const struct node *n, struct gpu *g, const struct hold *h)
 {
-	if (!g->mig_mode || !n->mig ||
+	if (!g->mig_mode || !n->mig || h->mig_profile >= n->mig->profile_count ||
 	    !mig_fits_at(n->mig, g->mig, h->mig_profile, h->mig_start))
 		return false;
 	mig_place(n->mig, &g->mig, h->mig_profile, h->mig_start);
