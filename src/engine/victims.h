@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* victims.h - the cheapest pods to take off one node so that a request fits there.
+ *
+ * Used by preempt.c and preempt_gang.c.  Trials happen on a copy of the node, by the
+ * functions that keep the real one; the cluster is only read, and must not change while
+ * this is in use.
+ *
+ * A unit is what is evicted together: a pod, or all pods of a gang.
+ */
+#ifndef GS_ENGINE_VICTIMS_H
+#define GS_ENGINE_VICTIMS_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "engine/preempt.h"
+
+#define VICTIMS_END UINT32_MAX
+
+/* Below, at or above 0 as `a` is below, equal to or above `b`. */
+#define VICTIMS_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* What evicting a unit gives to the node, at most. */
+enum victims_kind {
+	FREES_GPUS,
+	FREES_CPU,
+	FREES_MEMORY,
+	FREES_EPHEMERAL,
+	FREES_PODS,
+	FREES_COUNT
+};
+
+/* All that is known of a gang, wherever its pods are. */
+struct victims_gang {
+	uint32_t gang;
+	bool kept;    /* it has a pod that may not be evicted */
+	bool evicted; /* already, for another node: costs nothing more */
+	struct preempt_cost cost;
+};
+
+struct victims_unit {
+	struct preempt_cost cost;
+	struct victims_gang *gang; /* or NULL */
+	const char *uid;	   /* the first of its pods on this node, in order */
+	uint64_t core_milli;	   /* GPU that it holds here */
+	int64_t frees[FREES_COUNT];
+	uint32_t first; /* of its pods on this node: victims.pods, or VICTIMS_END */
+	bool helps;	/* it holds something of what is short */
+	bool taken;	/* in the set that is being looked at */
+};
+
+struct victims_pod {
+	uint32_t pod;
+	uint32_t next; /* of the same unit, or VICTIMS_END */
+};
+
+struct victims {
+	const struct cluster *cluster;
+	int32_t priority;
+	struct arena arena;
+	struct map gangs; /* number -> struct victims_gang */
+
+	/* of the node that was loaded last */
+	uint32_t node;
+	const struct request *const *members; /* that are to fit on it, borrowed */
+	uint32_t members_count;
+	int64_t lacks[FREES_COUNT]; /* above 0: so much is missing */
+	VEC(struct victims_pod) pods;
+	VEC(struct victims_unit) units; /* least important first */
+	uint32_t gone;			/* list of pods of gangs that are evicted already */
+
+	struct node trial;
+	struct gpu gpus[GPU_MAX];
+	VEC(struct extended) extended;
+	VEC(struct victims_unit *) order;
+};
+
+/* 0 or -ENOMEM; in both cases victims_done() is due. */
+int victims_init(struct victims *v, const struct cluster *c, int32_t priority);
+void victims_done(struct victims *v);
+
+/* Reads the units of the node, none taken.  0 or -ENOMEM. */
+int victims_load(struct victims *v, uint32_t node, const struct request *const *members,
+		 uint32_t members_count);
+
+/* Most important first. */
+void preempt_sort_pods(const struct cluster *c, uint32_t *pods, uint32_t count);
+
+/* Orders units, for qsort(): the least important first. */
+int victims_unit_compare(const void *a, const void *b);
+
+/* A cost that no set of units which helps can be below; false if none helps for certain. */
+bool victims_bound(const struct victims *v, struct preempt_cost *ret);
+
+/* Whether all members fit without the units that are taken. */
+bool victims_fit(struct victims *v);
+
+/* Takes the cheapest set of units that helps.  False if there is none that is cheaper than
+ * *limit (or equal, if or_equal).  `*ret` is its cost. */
+bool victims_search(struct victims *v, const struct preempt_cost *limit, bool or_equal,
+		    struct preempt_cost *ret);
+
+#endif
