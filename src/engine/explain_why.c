@@ -11,13 +11,26 @@
 static const char *const part_names[PARTS] = { "availability", "alignment", "utilization",
 					       "performance" };
 
-/* The parts as they entered the score. */
-static void parts_weighed(const struct weights *w, const struct parts *p, int64_t ret[PARTS])
+/* People read points: 100 is a node that is perfect in every part. */
+static double points(struct engine *e, double score)
 {
-	ret[0] = (int64_t)p->availability * w->availability / 1000;
-	ret[1] = (int64_t)p->alignment * w->alignment / 1000;
-	ret[2] = (int64_t)p->utilization * w->utilization / 1000;
-	ret[3] = (int64_t)p->performance * w->performance / 1000;
+	const struct weights *w = &engine_config(e)->weights;
+	double sum = (double)w->availability + w->alignment + w->utilization + w->performance;
+
+	if (engine_config(e)->policy->bare)
+		sum = 1000;
+	return score * 100 * 1000 / sum / PART_MAX;
+}
+
+/* The parts as they entered the score, in points. */
+static void parts_weighed(struct engine *e, const struct parts *p, double ret[PARTS])
+{
+	const struct weights *w = &engine_config(e)->weights;
+
+	ret[0] = points(e, ((double)p->availability - p->price) * w->availability / 1000);
+	ret[1] = points(e, (double)p->alignment * w->alignment / 1000);
+	ret[2] = points(e, (double)p->utilization * w->utilization / 1000);
+	ret[3] = points(e, (double)p->performance * w->performance / 1000);
 }
 
 static bool all_nvlink(const struct links *links, uint32_t gpus)
@@ -61,27 +74,26 @@ static void lead_text(struct engine *e, const struct explanation *x, struct strb
 {
 	const struct explain_choice *first = &x->top[0], *second = &x->top[1];
 	const char *name = cluster_node(engine_cluster(e), second->decision.node)->name;
-	int64_t mine[PARTS], theirs[PARTS];
-	const char *comma = "";
+	double mine[PARTS], theirs[PARTS];
+	const char *comma = " (";
 
 	if (first->decision.score == second->decision.score) {
 		strbuf_addf(out, "; as good as %s and before it in order", name);
 		return;
 	}
-	strbuf_addf(out, "; ahead of %s by %lld", name,
-		    (long long)first->decision.score - second->decision.score);
-	if (engine_config(e)->policy->bare)
-		return;
-	parts_weighed(&engine_config(e)->weights, &first->parts, mine);
-	parts_weighed(&engine_config(e)->weights, &second->parts, theirs);
-	for (int i = 0; i < PARTS; i++) {
-		if (mine[i] == theirs[i])
+	strbuf_addf(out, "; %.2f points ahead of %s",
+		    points(e, (double)first->decision.score - second->decision.score), name);
+	parts_weighed(e, &first->parts, mine);
+	parts_weighed(e, &second->parts, theirs);
+	for (int i = 0; i < PARTS && !engine_config(e)->policy->bare; i++) {
+		double ahead = mine[i] - theirs[i];
+
+		if (ahead < 0.005 && ahead > -0.005)
 			continue;
-		strbuf_addf(out, "%s%s %+lld", *comma ? comma : " (", part_names[i],
-			    (long long)(mine[i] - theirs[i]));
+		strbuf_addf(out, "%s%s %+.2f", comma, part_names[i], ahead);
 		comma = ", ";
 	}
-	if (*comma)
+	if (*comma == ',')
 		strbuf_putc(out, ')');
 }
 
@@ -109,19 +121,24 @@ void explain_why(struct engine *e, const struct request *r, const struct explana
 
 static void choice_text(struct engine *e, const struct explain_choice *choice, struct strbuf *out)
 {
-	const struct weights *w = &engine_config(e)->weights;
-	const struct parts full = { PART_MAX, PART_MAX, PART_MAX, PART_MAX };
-	int64_t parts[PARTS], most[PARTS];
+	const struct parts full = {
+		.availability = PART_MAX,
+		.alignment = PART_MAX,
+		.utilization = PART_MAX,
+		.performance = PART_MAX,
+	};
+	double parts[PARTS], most[PARTS];
 
-	parts_weighed(w, &choice->parts, parts);
-	parts_weighed(w, &full, most);
+	parts_weighed(e, &choice->parts, parts);
+	parts_weighed(e, &full, most);
 	strbuf_addf(out, "%s, ", cluster_node(engine_cluster(e), choice->decision.node)->name);
 	explain_assignment(e, choice->decision.node, &choice->decision.assignment, out);
-	strbuf_addf(out, ": score %d", (int)choice->decision.score);
-	/* The published policies have one figure, and it is that one. */
+	/* The published policies have one figure. */
+	if (engine_config(e)->policy->bare)
+		strbuf_addf(out, ": %.2f points", points(e, choice->decision.score));
 	for (int i = 0; i < PARTS && !engine_config(e)->policy->bare; i++)
-		strbuf_addf(out, "%s %s %lld of %lld", i ? "," : " =", part_names[i],
-			    (long long)parts[i], (long long)most[i]);
+		strbuf_addf(out, "%s %s %.2f of %.0f", i ? "," : ":", part_names[i], parts[i],
+			    most[i]);
 	strbuf_putc(out, '\n');
 }
 
