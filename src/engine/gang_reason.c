@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gang_reason.c - why a gang was not placed, in words for an administrator.
+ *
+ * Called for refusals only: it may visit every node.
+ */
+#include "engine/gang_private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attr.h"
+
+#define WORDS_MAX 96
+
+static void say(struct gang_planner *g, const char *format, ...) PRINTF(2, 3);
+
+static void say(struct gang_planner *g, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(g->result->reason, sizeof(g->result->reason), format, arguments);
+	va_end(arguments);
+}
+
+/* What one member wants of a node: "8 free GPUs". */
+static void member_words(const struct gang_planner *g, char *words)
+{
+	const struct ask *ask = g->request->asks;
+
+	if (g->whole_gpus)
+		snprintf(words, WORDS_MAX, "%u free GPU%s", g->whole_gpus,
+			 g->whole_gpus == 1 ? "" : "s");
+	else if (!g->request->asks_count)
+		snprintf(words, WORDS_MAX, "room for a member");
+	else if (ask->kind == ASK_MIG)
+		snprintf(words, WORDS_MAX, "a free %.*s slice", (int)sizeof(ask->mig_profile),
+			 ask->mig_profile);
+	else if (ask->core_milli)
+		snprintf(words, WORDS_MAX, "%u%% of a GPU free", ask->core_milli / 10);
+	else
+		snprintf(words, WORDS_MAX, "room on a shared GPU");
+}
+
+/* "8 nodes", or where several members share a node "room for 8 members". */
+static void amount_words(const struct gang_planner *g, uint32_t members, char *words)
+{
+	if (g->node_members == 1)
+		snprintf(words, WORDS_MAX, "%u node%s", members, members == 1 ? "" : "s");
+	else
+		snprintf(words, WORDS_MAX, "room for %u member%s", members,
+			 members == 1 ? "" : "s");
+}
+
+static void say_no_room(struct gang_planner *g, const struct gang_room *room)
+{
+	const char *scope = cluster_domain(g->cluster, g->scope)->name;
+	bool bounded = room->free_members >= g->members;
+	char member[WORDS_MAX], need[WORDS_MAX], have[WORDS_MAX];
+
+	member_words(g, member);
+	amount_words(g, g->members, need);
+	amount_words(g, room->members, have);
+	if (!g->node_members)
+		say(g, "gang of %u: no node could hold a member with %s, even if nothing ran there",
+		    g->all_members, member);
+	else
+		say(g, "gang of %u needs %s with %s each%s%s; %s %s", g->all_members, need, member,
+		    g->scope ? " in " : "", g->scope ? scope : "",
+		    bounded ? "the limits per leaf allow" : "there are only", have);
+}
+
+/* The domain of the required level, or a deeper one, that has the most room. */
+static uint32_t best_of_level(struct gang_planner *g)
+{
+	uint32_t best = DOMAIN_NONE;
+
+	for (uint32_t d = g->scope; d != DOMAIN_NONE;
+	     d = gang_domain_next(g->cluster, d, g->scope, true))
+		if (cluster_domain(g->cluster, d)->level == g->level &&
+		    (best == DOMAIN_NONE || gang_room_exact(g, d)->members >
+						    gang_room_exact(g, best)->members))
+			best = d;
+	return best;
+}
+
+static void say_level(struct gang_planner *g, uint32_t best)
+{
+	char level[WORDS_MAX], member[WORDS_MAX], need[WORDS_MAX], have[WORDS_MAX];
+
+	if (g->spec->level_name)
+		snprintf(level, sizeof(level), "%s", g->spec->level_name);
+	else
+		snprintf(level, sizeof(level), "domain of level %u", g->level);
+	member_words(g, member);
+	amount_words(g, g->members, need);
+	if (best == DOMAIN_NONE) {
+		say(g, "gang of %u must stay in one %s; the fabric has none", g->all_members,
+		    level);
+		return;
+	}
+	amount_words(g, gang_room_exact(g, best)->members, have);
+	say(g, "gang of %u needs %s with %s each in one %s; the best, %s, has %s", g->all_members,
+	    need, member, level, cluster_domain(g->cluster, best)->name, have);
+}
+
+struct nearest {
+	uint32_t domain, members, length;
+};
+
+/* The most room in `length` adjacent children. */
+static uint32_t widest(struct gang_planner *g, uint32_t domain, uint32_t length)
+{
+	uint64_t sum = 0, best = 0;
+
+	if (gang_units(g, domain) < 0)
+		return 0;
+	for (size_t end = 0; end < g->units.len; end++) {
+		sum += gang_room_exact(g, g->units.items[end].place)->members;
+		if (end >= length)
+			sum -= gang_room_exact(g, g->units.items[end - length].place)->members;
+		best = MAX(best, sum);
+	}
+	return (uint32_t)MIN(best, UINT32_MAX);
+}
+
+/* The domain of the level that comes nearest to what the rules ask for. */
+static struct nearest nearest_of_level(struct gang_planner *g, uint32_t level)
+{
+	struct nearest best = { DOMAIN_NONE, 0, 0 };
+
+	for (uint32_t d = g->scope; d != DOMAIN_NONE;
+	     d = gang_domain_next(g->cluster, d, g->scope, true)) {
+		uint32_t length, members;
+
+		if (gang_is_place(g, d) || cluster_domain(g->cluster, d)->level != level)
+			continue;
+		length = gang_ideal(g, d);
+		members = length ? widest(g, d, length) : 0;
+		if (length && (best.domain == DOMAIN_NONE || members > best.members))
+			best = (struct nearest){ d, members, length };
+	}
+	return best;
+}
+
+static void say_rules(struct gang_planner *g, uint32_t level)
+{
+	struct nearest best = nearest_of_level(g, level);
+	bool leaves = level == gang_deepest(g);
+	char member[WORDS_MAX], need[WORDS_MAX], have[WORDS_MAX], where[WORDS_MAX];
+
+	member_words(g, member);
+	amount_words(g, g->members, need);
+	amount_words(g, best.members, have);
+	if (best.domain == DOMAIN_NONE) {
+		say(g, "gang of %u needs %s in adjacent %s; no run of them is long enough",
+		    g->all_members, need, leaves ? "leaves" : "spines");
+		return;
+	}
+	if (best.length == 1)
+		snprintf(where, sizeof(where), "one leaf");
+	else
+		snprintf(where, sizeof(where), "%u adjacent %s", best.length,
+			 leaves ? "leaves" : "spines");
+	say(g, "gang of %u needs %s in %s; the best%s%s%s has %s with %s in %s", g->all_members, need,
+	    where, best.domain ? (leaves ? " spine, " : " domain, ") : " of the fabric",
+	    best.domain ? cluster_domain(g->cluster, best.domain)->name : "",
+	    best.domain ? "," : "", have, member,
+	    best.length == 1 ? "one leaf" : leaves ? "adjacent leaves" : "adjacent spines");
+}
+
+/* The level at which the leaf rules apply: the innermost that could hold the gang. */
+static bool rule_level(struct gang_planner *g, uint32_t *ret)
+{
+	for (uint32_t level = gang_deepest(g) + 1; level-- > 0;)
+		if (gang_level_holds(g, level)) {
+			*ret = level;
+			return true;
+		}
+	return false;
+}
+
+void gang_say_why(struct gang_planner *g)
+{
+	const struct gang_room *room = gang_room_exact(g, g->scope);
+	uint32_t best = DOMAIN_NONE, level = 0;
+
+	g->node_members = gang_empty_node_room(g);
+	if (room->members < g->members) {
+		say_no_room(g, room);
+		return;
+	}
+	if (g->level)
+		best = best_of_level(g);
+	if (g->level && (best == DOMAIN_NONE || gang_room_exact(g, best)->members < g->members)) {
+		say_level(g, best);
+		return;
+	}
+	if (g->rules_required && g->spec->strategy != STRATEGY_DISTRIBUTED && rule_level(g, &level))
+		say_rules(g, level);
+	else
+		say(g, "gang of %u: its largest members would fit, but not all its kinds of "
+		       "members together", g->all_members);
+}

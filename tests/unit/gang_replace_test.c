@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members of a gang whose node failed get a new place near the others. */
+#include "gang_fabric.h"
+
+/* Places a gang, loses its first member and puts a new one in its place. */
+static void lose_first(struct fabric *f, uint32_t count, struct gang_repair repair, bool expected)
+{
+	struct gang_failed failed = { .request = &f->request, .pod = &f->pods[0] };
+	uint32_t kept[GANG_MAX], lost;
+	struct err err = ERR_INIT;
+	uint64_t before;
+
+	PLACED(f, count);
+	commit(f);
+	lost = f->result.members[0].decision.node;
+	failed.leaf = cluster_node(f->cluster, lost)->domain;
+	for (uint32_t i = 1; i < count; i++)
+		kept[i - 1] = f->result.members[i].pod;
+	cluster_node_remove(f->cluster, lost);
+	repair.kept = kept;
+	repair.kept_count = count - 1;
+	repair.failed = &failed;
+	repair.failed_count = 1;
+	before = cluster_digest(f->cluster);
+	CHECKF(gang_replace(f->planner, &repair, &f->result, &err) == 0, "%s", err.text);
+	CHECKF(f->result.placed == expected, "%s", f->result.reason);
+	if (!expected)
+		CHECK(cluster_digest(f->cluster) == before);
+	else
+		CHECK_INT(f->result.members_count, 1);
+}
+
+TEST(a_replacement_stays_in_its_leaf_if_there_is_room)
+{
+	FABRIC(f, 2, 4, 4);
+	lose_first(&f, 3, (struct gang_repair){ 0 }, true);
+	CHECK_STR(leaves_of(&f), "s1/l1");
+	CHECK_STR(node_of(&f, 0), "s1-l1-n4");
+}
+
+TEST(a_replacement_goes_to_an_adjacent_leaf_then_anywhere)
+{
+	FABRIC(f, 2, 4, 4);
+	occupy_leaf(&f, 1, 1, 4);
+	occupy_leaf(&f, 1, 4, 4);
+	occupy(&f, "s1-l3-n1", 8);
+	lose_first(&f, 4, (struct gang_repair){ 0 }, true);
+	CHECK_STR(leaves_of(&f), "s1/l2 s1/l3");
+	CHECK(f.result.adjacent);
+}
+
+TEST(a_replacement_goes_to_another_spine_unless_a_level_is_required)
+{
+	FABRIC(f, 2, 1, 4);
+	lose_first(&f, 4, (struct gang_repair){ .level = 1, .level_mode = GANG_REQUIRED }, false);
+	CHECK_STR(f.result.reason, "no node in the gang's domain of level 1 has room for member "
+				   "member-0, whose place failed");
+	CHECK(f.result.plan == NULL);
+}
+
+TEST(a_replacement_farther_away_is_better_than_none)
+{
+	FABRIC(f, 2, 1, 4);
+	lose_first(&f, 4, (struct gang_repair){ .level = 1 }, true);
+	CHECK_STR(leaves_of(&f), "s1/l1 s2/l1");
+	CHECK_STR(node_of(&f, 0), "s2-l1-n1");
+}
+
+TEST_MAIN()
