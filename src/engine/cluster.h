@@ -195,6 +195,8 @@ uint16_t cluster_model(struct cluster *c, const char *name);
 uint16_t cluster_model_find(const struct cluster *c, const char *name);
 const char *cluster_model_name(const struct cluster *c, uint16_t model);
 uint32_t cluster_models(const struct cluster *c);
+/* GPU not booked, in thousandths of a card, on healthy cards of nodes of that model. */
+uint64_t cluster_model_free_milli(const struct cluster *c, uint16_t model);
 static inline uint32_t cluster_resource(struct cluster *c, const char *name)
 {
 	return cluster_intern(c, name);

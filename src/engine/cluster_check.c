@@ -151,6 +151,20 @@ static const char *check_domain(const struct cluster *c, uint32_t number)
 	return NULL;
 }
 
+static const char *check_models(const struct cluster *c)
+{
+	uint64_t free_milli[MODEL_MAX] = {0};
+
+	for (size_t i = 0; i < c->by_name.len; i++) {
+		const struct node *n = &c->nodes.items[c->by_name.items[i]];
+
+		if (n->gpus_count)
+			free_milli[node_model(n)] += n->free_milli;
+	}
+	return memcmp(free_milli, c->model_free_milli, sizeof(free_milli)) ?
+		       "a model's free GPU is not the sum of its nodes" : NULL;
+}
+
 const char *cluster_check(const struct cluster *c)
 {
 	for (size_t i = 0; i < c->by_name.len; i++) {
@@ -168,5 +182,5 @@ const char *cluster_check(const struct cluster *c)
 		if (wrong)
 			return wrong;
 	}
-	return NULL;
+	return check_models(c);
 }

@@ -64,6 +64,11 @@ uint32_t cluster_models(const struct cluster *c)
 	return c->models_count;
 }
 
+uint64_t cluster_model_free_milli(const struct cluster *c, uint16_t model)
+{
+	return model < MODEL_MAX ? c->model_free_milli[model] : 0;
+}
+
 void names_done(struct cluster *c)
 {
 	for (size_t i = 0; i < c->strings.len; i++)

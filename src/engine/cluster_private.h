@@ -2,8 +2,9 @@
 /* cluster_private.h - how the cluster is kept, for the files that keep or index it.
  *
  * Slots.  Every node has a slot in a block of BLOCK_NODES slots that belong to one
- * leaf.  What the indexes read for each node lies in arrays by slot, so that scanning a
- * block touches a few cache lines.
+ * leaf and one GPU model (that of the node's first GPU), so that what a score owes to
+ * domain and model is one number per block.  What the indexes read for each node lies in
+ * arrays by slot, so that scanning a block touches a few cache lines.
  *
  * Buckets.  The state of a node without its name, as bytes, is interned: nodes in the
  * same state share a bucket and whatever was computed for it.  Bucket 0 is "no node".
@@ -44,6 +45,7 @@ struct cluster {
 	VEC(char *) strings;
 	uint32_t models[MODEL_MAX];      /* string numbers */
 	uint32_t models_count;
+	uint64_t model_free_milli[MODEL_MAX];
 	struct map profile_ids;          /* static parts of nodes, as bytes */
 	VEC(char *) profiles;            /* the same bytes, to free them */
 
@@ -58,6 +60,7 @@ struct cluster {
 	struct map domain_ids;           /* parent number and name -> domain */
 
 	VEC(uint32_t) block_domain;
+	VEC(uint16_t) block_model;       /* of all GPUs in the block; MODEL_NONE: no GPUs */
 	VEC(uint32_t) block_used;        /* bits: slots that have a node */
 	uint32_t *slot_node, *slot_bucket, *slot_change;
 	uint64_t *slot_rank;
@@ -85,8 +88,8 @@ int domains_init(struct cluster *c);
 void domains_done(struct cluster *c);
 /* The domain with that path, made if it is not there. */
 int domain_path(struct cluster *c, const char *const *path, uint32_t n, uint32_t *ret);
-/* A free slot of the domain, in a new block if need be; slot_release() gives it back. */
-int slot_take(struct cluster *c, uint32_t domain, uint32_t *ret);
+/* A free slot for a node of that domain and model, in a new block if need be; slot_release() gives it back. */
+int slot_take(struct cluster *c, uint32_t domain, uint16_t model, uint32_t *ret);
 void slot_release(struct cluster *c, uint32_t slot);
 /* Adds the node's figures to its domains (sign 1) or takes them off (-1). */
 void domain_account(struct cluster *c, const struct node *n, int sign);
@@ -123,6 +126,12 @@ void hold_release(const struct node *n, const struct hold *h);
 /* Takes from what is free (sign 1) or gives back (-1). */
 void resources_take(struct resources *free, const struct resources *needs, int sign);
 void extended_take(struct node *n, const struct extended *needs, uint32_t count, int sign);
+
+/* The model that a node counts as. */
+static inline uint16_t node_model(const struct node *n)
+{
+	return n->gpus_count ? n->gpus[0].model : MODEL_NONE;
+}
 
 static inline struct node *node_at(struct cluster *c, uint32_t node)
 {

@@ -157,6 +157,7 @@ void domains_done(struct cluster *c)
 	vec_done(&c->domain_keys);
 	map_done(&c->domain_ids);
 	vec_done(&c->block_domain);
+	vec_done(&c->block_model);
 	vec_done(&c->block_used);
 	free(c->slot_node);
 	free(c->slot_bucket);
@@ -250,12 +251,13 @@ static int slots_grow(struct cluster *c)
 	return 0;
 }
 
-static int block_new(struct cluster *c, uint32_t domain, uint32_t *ret)
+static int block_new(struct cluster *c, uint32_t domain, uint16_t model, uint32_t *ret)
 {
 	struct domain *d = &c->domains.items[domain];
 	uint32_t block = (uint32_t)c->block_domain.len;
 
 	if (slots_grow(c) < 0 || vec_reserve(&c->block_domain, block + 1) < 0 ||
+	    vec_reserve(&c->block_model, block + 1) < 0 ||
 	    vec_reserve(&c->block_used, block + 1) < 0)
 		return -ENOMEM;
 	if (d->blocks_count == d->blocks_room) {
@@ -269,6 +271,7 @@ static int block_new(struct cluster *c, uint32_t domain, uint32_t *ret)
 	}
 	d->blocks[d->blocks_count++] = block;
 	c->block_domain.items[c->block_domain.len++] = domain;
+	c->block_model.items[c->block_model.len++] = model;
 	c->block_used.items[c->block_used.len++] = 0;
 	for (uint32_t i = 0; i < BLOCK_NODES; i++) {
 		c->slot_node[block * BLOCK_NODES + i] = NODE_NONE;
@@ -280,16 +283,17 @@ static int block_new(struct cluster *c, uint32_t domain, uint32_t *ret)
 	return 0;
 }
 
-int slot_take(struct cluster *c, uint32_t domain, uint32_t *ret)
+int slot_take(struct cluster *c, uint32_t domain, uint16_t model, uint32_t *ret)
 {
 	const struct domain *d = &c->domains.items[domain];
 	uint32_t block = UINT32_MAX, i;
 
 	/* Nodes mostly come one after the other: the last block is the one with room. */
 	for (uint32_t at = d->blocks_count; at-- && block == UINT32_MAX;)
-		if (c->block_used.items[d->blocks[at]] != UINT32_MAX)
+		if (c->block_used.items[d->blocks[at]] != UINT32_MAX &&
+		    c->block_model.items[d->blocks[at]] == model)
 			block = d->blocks[at];
-	if (block == UINT32_MAX && block_new(c, domain, &block) < 0)
+	if (block == UINT32_MAX && block_new(c, domain, model, &block) < 0)
 		return -ENOMEM;
 	i = (uint32_t)__builtin_ctz(~c->block_used.items[block]);
 	c->block_used.items[block] |= 1u << i;
@@ -308,6 +312,8 @@ void domain_account(struct cluster *c, const struct node *n, int sign)
 {
 	uint32_t one = (uint32_t)sign;
 
+	if (n->gpus_count)
+		c->model_free_milli[node_model(n)] += (uint64_t)((int64_t)n->free_milli * sign);
 	for (uint32_t i = n->domain; i != DOMAIN_NONE; i = c->domains.items[i].parent) {
 		struct domain *d = &c->domains.items[i];
 

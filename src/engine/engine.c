@@ -16,12 +16,21 @@ struct engine {
 	struct scorer scorer;
 	struct mix *mix;
 	struct index *index;
-	bool mix_changed;                /* and the policy has not looked at it yet */
+	bool mix_changed, prices_due;    /* and the policy has not looked yet */
 };
 
-static bool weights_given(const struct weights *w)
+/* The weights in thousandths that add up to 1000, or less by rounding. */
+static struct weights weights_normal(struct weights w)
 {
-	return w->availability || w->alignment || w->utilization || w->performance;
+	uint64_t sum = (uint64_t)w.availability + w.alignment + w.utilization + w.performance;
+
+	if (!sum)
+		return (struct weights)WEIGHTS_DEFAULT;
+	w.availability = (uint32_t)(w.availability * UINT64_C(1000) / sum);
+	w.alignment = (uint32_t)(w.alignment * UINT64_C(1000) / sum);
+	w.utilization = (uint32_t)(w.utilization * UINT64_C(1000) / sum);
+	w.performance = (uint32_t)(w.performance * UINT64_C(1000) / sum);
+	return w;
 }
 
 struct engine *engine_new(const struct engine_config *config)
@@ -33,8 +42,7 @@ struct engine *engine_new(const struct engine_config *config)
 	e->config = *config;
 	if (!e->config.policy)
 		e->config.policy = &policy_default;
-	if (!weights_given(&e->config.weights))
-		e->config.weights = (struct weights)WEIGHTS_DEFAULT;
+	e->config.weights = weights_normal(e->config.weights);
 	if (!e->config.index_bytes)
 		e->config.index_bytes = INDEX_BYTES_DEFAULT;
 	if (e->config.policy->shuffled && !e->config.cluster.shuffle)
@@ -90,8 +98,11 @@ const struct index *engine_index(const struct engine *e)
 
 void engine_arrived(struct engine *e, const struct request *r)
 {
-	if (!e->config.policy->knows_mix && mix_arrived(e->mix, r))
-		e->mix_changed = true;
+	if (e->config.policy->knows_mix)
+		return;
+	mix_arrived(e->mix, r);
+	e->mix_changed |= mix_epoch(e->mix, cluster_nodes_count(e->cluster));
+	e->prices_due |= mix_prices_due(e->mix);
 }
 
 void engine_mix_add(struct engine *e, const struct request *r)
@@ -107,13 +118,15 @@ static void refresh(struct engine *e)
 {
 	const struct policy *policy = e->config.policy;
 
-	if (!e->mix_changed)
-		return;
+	if (e->mix_changed && policy->learn) {
+		policy->learn(e->scorer.tables, e->cluster, e->mix);
+		e->scorer.epoch++;
+	}
+	if ((e->mix_changed || e->prices_due) && policy->reprice &&
+	    policy->reprice(e->scorer.tables, e->cluster, e->mix))
+		e->scorer.prices_epoch++;
 	e->mix_changed = false;
-	if (!policy->learn)
-		return;
-	policy->learn(e->scorer.tables, e->cluster, e->mix);
-	e->scorer.epoch++;
+	e->prices_due = false;
 }
 
 /* The decision for a node that was chosen. */
@@ -176,7 +189,7 @@ enum verdict engine_score(struct engine *e, const struct request *r, uint32_t no
 		return v;
 	n = cluster_node(e->cluster, node);
 	ret->score = score_local(&e->scorer, r, n, &ret->assignment, parts);
-	ret->score += score_offset(&e->scorer, r, n->domain, parts);
+	ret->score += score_offset(&e->scorer, r, n->domain, node_model(n), parts);
 	return FITS;
 }
 

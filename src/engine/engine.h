@@ -22,7 +22,7 @@ struct index;
 struct policy;
 struct scorer;
 
-/* Shares of the four parts in a score, in thousandths.  They need not add up to 1000. */
+/* Shares of the four parts in a score.  Only their proportions count. */
 struct weights {
 	uint32_t availability;    /* what stays usable for the work that is known to come */
 	uint32_t alignment;       /* links and NUMA inside the node */
@@ -41,10 +41,13 @@ struct engine_config {
 	uint64_t seed;                         /* of the random policy */
 };
 
-/* The parts of a score, each 0..PART_MAX, before weighing. */
-#define PART_MAX 1000000
+/* The parts of a score, each 0..PART_MAX, before weighing.  The price of the node's GPU
+ * model, 0..PRICE_MAX, is taken off the availability. */
+#define PART_MAX 100000000
+#define PRICE_MAX (4 * PART_MAX)
 struct parts {
 	int32_t availability, alignment, utilization, performance;
+	int32_t price;
 };
 
 struct decision {

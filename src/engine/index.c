@@ -29,7 +29,7 @@ struct class {
 	struct class *newer, *older;
 	uint64_t bytes;
 	uint64_t cursor;                 /* change log is read up to here */
-	uint32_t epoch;
+	uint32_t epoch, prices_epoch;
 	uint32_t blocks;                 /* in `best` and the tournament */
 	uint32_t leaves;                 /* of the tournament: a power of two >= blocks */
 	uint32_t cells_room, blocks_room;
@@ -242,7 +242,8 @@ static void block_offset(struct index *ix, struct class *k, uint32_t block)
 	b->value = b->local;
 	if (b->local >= 0)
 		b->value += score_offset(ix->scorer, &k->request,
-					 ix->cluster->block_domain.items[block], NULL);
+					 ix->cluster->block_domain.items[block],
+					 ix->cluster->block_model.items[block], NULL);
 }
 
 static bool slot_better(const struct cluster *c, int32_t value, uint32_t slot,
@@ -318,7 +319,18 @@ static void class_rebuild(struct index *ix, struct class *k)
 	}
 	for (uint32_t at = k->leaves - 1; at; at--)
 		tree_play(c, k, at);
+	k->prices_epoch = ix->scorer->prices_epoch;
 	k->cursor = c->log_head;
+}
+
+/* New offsets for all blocks; the nodes that win in them stay the same. */
+static void class_reprice(struct index *ix, struct class *k)
+{
+	for (uint32_t block = 0; block < k->blocks; block++)
+		block_offset(ix, k, block);
+	for (uint32_t at = k->leaves - 1; at; at--)
+		tree_play(ix->cluster, k, at);
+	k->prices_epoch = ix->scorer->prices_epoch;
 }
 
 /* One node has changed: its block's winner, if that is affected. */
@@ -369,10 +381,13 @@ static int class_sync(struct index *ix, struct class *k)
 
 	if ((!fresh || k->cells_room < c->buckets.len) && class_grow(ix, k) < 0)
 		return -ENOMEM;
-	if (fresh)
-		class_replay(ix, k);
-	else
+	if (!fresh) {
 		class_rebuild(ix, k);
+		return 0;
+	}
+	class_replay(ix, k);
+	if (k->prices_epoch != ix->scorer->prices_epoch)
+		class_reprice(ix, k);
 	return 0;
 }
 
@@ -408,7 +423,7 @@ int32_t index_value(const struct scorer *s, const struct request *r, uint32_t no
 	enum verdict v = fit_identity(s->cluster, r, node);
 	int32_t local = v == FITS ? evaluate(s, r, n) : refusal(v);
 
-	return local < 0 ? local : local + score_offset(s, r, n->domain, NULL);
+	return local < 0 ? local : local + score_offset(s, r, n->domain, node_model(n), NULL);
 }
 
 void index_stats(const struct index *ix, struct index_stats *ret)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define FIRST_EPOCH 16           /* arrivals before anything is believed */
+#define EPOCH_MIN 512            /* arrivals in an even epoch, at least */
 #define WINDOW 16384             /* arrivals; when passed, all weights are halved */
 #define SLOTS (2 * MIX_KINDS)    /* of the hash table */
 
@@ -125,15 +126,27 @@ static void decay(struct mix *m)
 	m->total /= 2;
 }
 
-bool mix_arrived(struct mix *m, const struct request *r)
+void mix_arrived(struct mix *m, const struct request *r)
 {
 	count(m, r);
+	m->arrivals++;
 	if (m->total > WINDOW)
 		decay(m);
-	if (++m->arrivals < m->next_epoch)
+}
+
+bool mix_epoch(struct mix *m, uint32_t nodes)
+{
+	uint64_t even = nodes > EPOCH_MIN ? nodes : EPOCH_MIN;
+
+	if (m->arrivals < m->next_epoch)
 		return false;
-	m->next_epoch += m->next_epoch < WINDOW ? m->next_epoch : WINDOW;
+	m->next_epoch += m->arrivals < even ? m->arrivals : even;
 	return true;
+}
+
+bool mix_prices_due(const struct mix *m)
+{
+	return m->arrivals % MIX_PRICES == 0;
 }
 
 void mix_add(struct mix *m, const struct request *r)

@@ -14,6 +14,7 @@
 #include "engine/request.h"
 
 #define MIX_KINDS 1024
+#define MIX_PRICES 128
 
 struct mix;
 
@@ -30,8 +31,13 @@ struct mix_kind {
 struct mix *mix_new(void);              /* NULL: out of memory */
 void mix_free(struct mix *m);
 
-/* Counts an arrival; true when a new epoch has begun. */
-bool mix_arrived(struct mix *m, const struct request *r);
+/* Counts an arrival. */
+void mix_arrived(struct mix *m, const struct request *r);
+/* True when a new epoch begins.  Epochs last as many arrivals as there are nodes, so that
+ * what an epoch costs, a look at every node, is one look per arrival. */
+bool mix_epoch(struct mix *m, uint32_t nodes);
+/* True when prices should be looked at: every MIX_PRICES arrivals. */
+bool mix_prices_due(const struct mix *m);
 /* Counts one pod of a list that is known in advance: no epoch begins. */
 void mix_add(struct mix *m, const struct request *r);
 

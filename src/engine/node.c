@@ -199,7 +199,7 @@ int cluster_node_add(struct cluster *c, const struct node_spec *spec, uint32_t *
 	if (cluster_nodes_count(c) >= NODES_MAX)
 		return err_set(e, ENOSPC, "more than %u nodes", NODES_MAX);
 	if (node_fill(c, spec, &n, e) < 0 || node_reserve(c) < 0 ||
-	    slot_take(c, n.domain, &n.slot) < 0) {
+	    slot_take(c, n.domain, node_model(&n), &n.slot) < 0) {
 		node_clear(&n);
 		return e->code ? -e->code : err_set(e, ENOMEM, "out of memory");
 	}
@@ -250,6 +250,11 @@ static void holds_move(struct cluster *c, const struct node *old, struct node *n
 	}
 }
 
+static bool same_block(const struct node *a, const struct node *b)
+{
+	return a->domain == b->domain && node_model(a) == node_model(b);
+}
+
 int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec *spec,
 			struct err *err)
 {
@@ -265,7 +270,8 @@ int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec
 			       c->nodes.items[node].name, spec->name);
 	if (node_fill(c, spec, &n, e) < 0 ||
 	    map_reserve(&c->gpu_ids, c->gpu_ids.len + n.gpus_count) < 0 ||
-	    (n.domain != c->nodes.items[node].domain && slot_take(c, n.domain, &slot) < 0)) {
+	    (!same_block(&n, &c->nodes.items[node]) &&
+	     slot_take(c, n.domain, node_model(&n), &slot) < 0)) {
 		node_clear(&n);
 		return e->code ? -e->code : err_set(e, ENOMEM, "out of memory");
 	}

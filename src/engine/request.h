@@ -20,6 +20,7 @@
 #define CORE_WHOLE 1000          /* core_milli of a whole card */
 #define ASK_MAX 16               /* containers of a pod that get GPUs */
 #define MODEL_MAX 256            /* GPU models in one cluster */
+#define MODEL_NONE UINT16_MAX
 #define EXTENDED_MAX 8           /* other resources of one pod */
 #define SELECTOR_MAX 16
 #define TOLERATION_MAX 16

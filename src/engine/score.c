@@ -66,8 +66,23 @@ static int32_t domain_value(const struct request *r, const struct domain *d,
 	}
 }
 
+/* What is saved of the highest price there is: so scores are never negative. */
+static int32_t price_saved(const struct scorer *s, const struct request *r, uint16_t model,
+			   struct parts *parts)
+{
+	int32_t price = 0;
+
+	if (!s->policy->price)
+		return 0;
+	if (model != MODEL_NONE)
+		price = s->policy->price(s, r, model);
+	if (parts)
+		parts->price = price;
+	return weigh(PRICE_MAX - price, s->weights.availability);
+}
+
 int32_t score_offset(const struct scorer *s, const struct request *r, uint32_t domain,
-		     struct parts *parts)
+		     uint16_t model, struct parts *parts)
 {
 	const struct cluster *c = s->cluster;
 	int64_t sum = 0;
@@ -85,7 +100,7 @@ int32_t score_offset(const struct scorer *s, const struct request *r, uint32_t d
 	/* A preferred domain outweighs how full it is. */
 	if (r->prefer_domain != DOMAIN_NONE && cluster_below(c, domain, r->prefer_domain))
 		bonus = weigh(PART_MAX, s->weights.utilization + s->weights.alignment);
-	return weigh(value, s->weights.utilization) + bonus;
+	return weigh(value, s->weights.utilization) + bonus + price_saved(s, r, model, parts);
 }
 
 uint32_t scorer_pick_share(const struct scorer *s, const struct request *r, const struct ask *a,

@@ -27,6 +27,11 @@ struct policy {
 	 * scorer->tables; learn() computes it anew at every epoch.  NULL: nothing. */
 	size_t tables_size;
 	void (*learn)(void *tables, const struct cluster *c, const struct mix *mix);
+	/* What using nodes of a GPU model costs the request, in the scale of score(); it is
+	 * taken off.  Prices are looked at more often than the tables, for they are one
+	 * number per model: reprice() says whether any has changed.  NULL: none. */
+	int32_t (*price)(const struct scorer *s, const struct request *r, uint16_t model);
+	bool (*reprice)(void *tables, const struct cluster *c, const struct mix *mix);
 	bool bare;                       /* no other part counts: the published policies */
 	bool knows_mix;                  /* is told the mix in advance, as FGD's authors do */
 	bool shuffled;                   /* ties by a random order of nodes */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outlook.h - how much of a node's free GPU the work to come could use.
+ *
+ * For every kind of work that was seen, a node offers the room on the cards that are each
+ * large enough for it, but no more than its free CPU can feed: filled with pods of that
+ * kind alone a node with c CPU takes c / cpu of them.  Other, lighter pods share the node,
+ * so FEED times that many are granted.  The outlook of a node is the mean over all kinds,
+ * in thousandths of a GPU:
+ *
+ *	U(node) = sum over kinds k that fit:  W_k * min(room_k, FEED * c / cpu_k * size_k)
+ *
+ * W_k is how often the kind comes.  For kinds that need several GPUs on one node it is
+ * instead the chance that one of them will find the slots gone: nothing while slots are
+ * plenty, one when there are no more of them than pods to come.  A placement is as good
+ * as it leaves U large.
+ *
+ * Prices.  Work that accepts certain GPU models only must find those models free.  What
+ * is expected of it is spread over the models so that the highest load is least; the price
+ * of a model is its load by such work, and everybody pays it for the GPU he takes.
+ */
+#ifndef GS_ENGINE_POLICY_OUTLOOK_H
+#define GS_ENGINE_POLICY_OUTLOOK_H
+
+#include "engine/cluster.h"
+
+#define OUTLOOK_SHAPES 48        /* (GPUs, share) pairs */
+#define OUTLOOK_KINDS 256        /* the most frequent */
+
+struct mix;
+
+struct outlook_kind {
+	double cpu_milli;
+	double weight;                   /* of this and all smaller ones of the shape */
+	double rate;                     /* the same of weight / cpu_milli */
+};
+
+struct outlook_shape {
+	uint32_t gpus, share_milli;
+	double size_milli;               /* gpus * share_milli */
+	uint32_t first, end;             /* in `kinds`, by CPU */
+};
+
+/* What matters to nodes of one GPU model. */
+struct outlook_model {
+	uint32_t shapes_count;
+	struct outlook_shape shapes[OUTLOOK_SHAPES];
+	struct outlook_kind kinds[OUTLOOK_KINDS];
+	double load;                     /* by work that needs this model, 0..1 */
+};
+
+struct outlook {
+	uint32_t models;
+	struct outlook_model model[MODEL_MAX];
+};
+
+/* A node as it is or would be: free CPU and what is free on its cards, as levels in
+ * thousandths with the number of cards at each. */
+struct outlook_view {
+	double cpu_milli;
+	uint16_t model;
+	uint8_t count;
+	uint16_t level[GPU_MAX];
+	uint8_t cards[GPU_MAX];
+};
+
+void outlook_learn(struct outlook *o, const struct cluster *c, const struct mix *mix);
+/* Whether any price has changed by more than a little. */
+bool outlook_reprice(struct outlook *o, const struct cluster *c, const struct mix *mix);
+
+void outlook_view(const struct node *n, struct outlook_view *ret);
+/* Moves one card from one level to another (which may be 0). */
+void outlook_move(struct outlook_view *v, uint16_t from, uint16_t to);
+/* What a card offers now, and what it would after the hold (of a share or the whole). */
+uint16_t outlook_level(const struct gpu *g);
+uint16_t outlook_level_after(const struct gpu *g, const struct hold *h);
+/* U of the node, in thousandths of a GPU. */
+double outlook_usable(const struct outlook *o, const struct outlook_view *v);
+
+#endif
