@@ -15,11 +15,7 @@ struct command {
 };
 
 static const struct command commands[] = {
-#ifdef GS_HAVE_SIMULATE
 	{ "simulate", false, "place a trace or manifests on a described cluster", cmd_simulate },
-#else
-	{ .name = "simulate" },
-#endif
 #ifdef GS_HAVE_DEMO
 	{ "demo", false, "watch work being placed on a simulated cluster", cmd_demo },
 #else
