@@ -413,9 +413,11 @@ static int read_stream(struct reader *r, const char *text, size_t len)
 	int result = read_events(r, text, len, &syntax);
 	forget_document(r);
 	yaml_parser_delete(&r->parser);
-	if (syntax && r->out->len == 0 && read_json(r, text, len))
-		return 0;
-	return result;
+	if (!syntax || r->out->len > 0 || !read_json(r, text, len))
+		return result;
+	if (r->err)
+		*r->err = (struct err)ERR_INIT;
+	return 0;
 }
 
 int yaml_parse(const char *name, const char *text, size_t len, const struct json_limits *limits,
