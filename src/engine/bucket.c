@@ -188,9 +188,11 @@ void bucket_enter(struct cluster *c, struct node *n)
 	if (map_get_u32(&c->bucket_ids, c->key, len, &number)) {
 		c->buckets.items[number].nodes++;
 		n->bucket = number;
+		n->state = c->buckets.items[number].generation;
 		return;
 	}
 	n->bucket = BUCKET_EMPTY;
+	n->state = 0;
 	key = pool_alloc(&c->pool, len);
 	if (!key)
 		return;
@@ -202,6 +204,7 @@ void bucket_enter(struct cluster *c, struct node *n)
 		.key = key, .key_len = (uint32_t)len, .nodes = 1, .generation = ++c->generation,
 	};
 	n->bucket = number;
+	n->state = c->generation;
 }
 
 void bucket_leave(struct cluster *c, struct node *n)

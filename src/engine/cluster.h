@@ -106,6 +106,7 @@ struct node {
 	uint32_t domain;          /* leaf */
 	uint32_t slot;            /* place in the index: block * BLOCK_NODES + i */
 	uint32_t bucket;
+	uint32_t state;           /* number of the state it is in: another for every other state */
 	uint32_t first_pod;       /* POD_NONE, or head of the list of placements */
 	uint32_t network_gbps;
 	uint32_t profile;         /* number of its static part: nodes alike share it */

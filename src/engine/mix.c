@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mix.c - counting the kinds of work. */
 #include "engine/mix.h"
+#include "base/attr.h"
 #include "base/hash.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FIRST_EPOCH 16           /* arrivals before anything is believed */
-#define EPOCH_MIN 512            /* arrivals in an even epoch, at least */
-#define WINDOW 16384             /* arrivals; when passed, all weights are halved */
+#define EPOCH_NODES 2            /* arrivals per node in an even epoch */
+#define EPOCH_MIN 512
+#define EPOCHS_HALF_LIFE 4       /* even epochs after which an arrival counts half */
 #define SLOTS (2 * MIX_KINDS)    /* of the hash table */
 
 struct mix {
@@ -17,7 +20,7 @@ struct mix {
 	uint16_t slots[SLOTS];           /* kind + 1 by hash, 0: empty */
 	uint32_t count;
 	double total;
-	uint64_t arrivals, next_epoch;
+	uint64_t arrivals, last_epoch, next_epoch;
 };
 
 struct mix *mix_new(void)
@@ -119,28 +122,31 @@ static void count(struct mix *m, const struct request *r)
 	m->total += 1;
 }
 
-static void decay(struct mix *m)
-{
-	for (uint32_t i = 0; i < m->count; i++)
-		m->kinds[i].weight /= 2;
-	m->total /= 2;
-}
-
 void mix_arrived(struct mix *m, const struct request *r)
 {
 	count(m, r);
 	m->arrivals++;
-	if (m->total > WINDOW)
-		decay(m);
+}
+
+/* What came before counts less by the arrivals that have passed since the last epoch. */
+static void decay(struct mix *m, uint64_t half_life)
+{
+	double left = exp2(-(double)(m->arrivals - m->last_epoch) / (double)half_life);
+
+	for (uint32_t i = 0; i < m->count; i++)
+		m->kinds[i].weight *= left;
+	m->total *= left;
 }
 
 bool mix_epoch(struct mix *m, uint32_t nodes)
 {
-	uint64_t even = nodes > EPOCH_MIN ? nodes : EPOCH_MIN;
+	uint64_t even = MAX(EPOCH_NODES * (uint64_t)nodes, EPOCH_MIN);
 
 	if (m->arrivals < m->next_epoch)
 		return false;
-	m->next_epoch += m->arrivals < even ? m->arrivals : even;
+	decay(m, EPOCHS_HALF_LIFE * even);
+	m->last_epoch = m->arrivals;
+	m->next_epoch += MIN(m->arrivals, even);
 	return true;
 }
 

@@ -33,8 +33,8 @@ void mix_free(struct mix *m);
 
 /* Counts an arrival. */
 void mix_arrived(struct mix *m, const struct request *r);
-/* True when a new epoch begins.  Epochs last as many arrivals as there are nodes, so that
- * what an epoch costs, a look at every node, is one look per arrival. */
+/* True when a new epoch begins; the weights have decayed.  Epochs last some arrivals per
+ * node, so that what an epoch costs, a look at every node, is little per arrival. */
 bool mix_epoch(struct mix *m, uint32_t nodes);
 /* True when prices should be looked at: every MIX_PRICES arrivals. */
 bool mix_prices_due(const struct mix *m);

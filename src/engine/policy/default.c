@@ -16,13 +16,14 @@ static_assert(PRICE_GPUS * PART_MAX <= PRICE_MAX, "a price of GPU_MAX GPUs fits"
 static int32_t score(const struct scorer *s, const struct request *r, const struct node *n,
 		     const struct assignment *a)
 {
-	const struct outlook *o = s->tables;
+	struct outlook *o = s->tables;
 	struct outlook_view v;
 	double before, lost;
 
 	outlook_view(n, &v);
-	before = outlook_usable(o, &v);
+	before = outlook_usable_now(o, n, &v);
 	v.cpu_milli -= (double)r->needs.cpu_milli;
+	v.mem_bytes -= (double)r->needs.mem_bytes;
 	for (uint16_t i = 0; i < a->count; i++) {
 		const struct gpu *g = &n->gpus[a->holds[i].gpu];
 
@@ -36,11 +37,13 @@ static int32_t score(const struct scorer *s, const struct request *r, const stru
 static int32_t price(const struct scorer *s, const struct request *r, uint16_t model)
 {
 	const struct outlook *o = s->tables;
-	double gpus = MIN(request_gpu_milli(r), GPU_MAX * CORE_WHOLE) / (double)CORE_WHOLE;
+	double gpus, load;
 
-	if (model >= o->models)
+	if (model >= o->models || o->model[model].load <= 0)
 		return 0;
-	return (int32_t)(PART_MAX * (PRICE_GPUS * o->model[model].load * gpus / GPU_MAX));
+	load = o->model[model].load;
+	gpus = MIN(request_gpu_milli(r), GPU_MAX * CORE_WHOLE) / (double)CORE_WHOLE;
+	return (int32_t)(PART_MAX * (PRICE_GPUS * load * load * gpus / GPU_MAX));
 }
 
 /* The card whose use leaves the best outlook; of equals the lowest. */
@@ -56,6 +59,7 @@ static uint32_t pick_share(const struct scorer *s, const struct request *r, cons
 
 	outlook_view(n, &v);
 	v.cpu_milli -= (double)r->needs.cpu_milli;
+	v.mem_bytes -= (double)r->needs.mem_bytes;
 	gpuset_each(gpu, usable) {
 		struct hold hold = { .kind = ASK_SHARE, .core_milli = a->core_milli,
 				     .mem_mib = a->mem_mib, .group = a->group };

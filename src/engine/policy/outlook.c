@@ -4,11 +4,13 @@
 #include "base/attr.h"
 #include "engine/mix.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Pods granted to a node in multiples of what its CPU feeds when filled with one kind. */
 #define FEED 2.0
+#define PRIORS_MAX 64
 
 /* What a card offers: the lesser of core and memory.  A card in use is no whole card, and
  * one that belongs to a group or is cut into slices offers nothing. */
@@ -23,44 +25,58 @@ uint16_t outlook_level(const struct gpu *g)
 	return (uint16_t)(g->use == GPU_IDLE ? level : MIN(level, CORE_WHOLE - 1));
 }
 
-static void add_cards(struct outlook_view *v, uint16_t level)
+static void add_card(struct outlook_view *v, uint16_t level)
 {
-	uint8_t i = 0;
+	uint8_t at = v->count;
 
 	if (!level)
 		return;
-	while (i < v->count && v->level[i] != level)
-		i++;
-	if (i == v->count) {
-		v->level[i] = level;
-		v->cards[i] = 0;
-		v->count++;
+	while (at && v->level[at - 1] > level)
+		at--;
+	if (at && v->level[at - 1] == level) {
+		v->cards[at - 1]++;
+		return;
 	}
-	v->cards[i]++;
+	for (uint8_t i = v->count; i > at; i--) {
+		v->level[i] = v->level[i - 1];
+		v->cards[i] = v->cards[i - 1];
+	}
+	v->level[at] = level;
+	v->cards[at] = 1;
+	v->count++;
+}
+
+static void remove_card(struct outlook_view *v, uint16_t level)
+{
+	uint8_t at = 0;
+
+	if (!level)
+		return;
+	while (v->level[at] != level)
+		at++;
+	if (--v->cards[at])
+		return;
+	v->count--;
+	for (; at < v->count; at++) {
+		v->level[at] = v->level[at + 1];
+		v->cards[at] = v->cards[at + 1];
+	}
 }
 
 void outlook_view(const struct node *n, struct outlook_view *v)
 {
 	v->cpu_milli = (double)n->free.cpu_milli;
+	v->mem_bytes = (double)n->free.mem_bytes;
 	v->model = n->gpus_count ? n->gpus[0].model : MODEL_NONE;
 	v->count = 0;
 	for (uint32_t i = 0; i < n->gpus_count; i++)
-		add_cards(v, outlook_level(&n->gpus[i]));
+		add_card(v, outlook_level(&n->gpus[i]));
 }
 
 void outlook_move(struct outlook_view *v, uint16_t from, uint16_t to)
 {
-	for (uint8_t i = 0; i < v->count && from; i++) {
-		if (v->level[i] != from)
-			continue;
-		if (--v->cards[i] == 0) {
-			v->count--;
-			v->level[i] = v->level[v->count];
-			v->cards[i] = v->cards[v->count];
-		}
-		break;
-	}
-	add_cards(v, to);
+	remove_card(v, from);
+	add_card(v, to);
 }
 
 uint16_t outlook_level_after(const struct gpu *g, const struct hold *h)
@@ -76,76 +92,112 @@ uint16_t outlook_level_after(const struct gpu *g, const struct hold *h)
 	return outlook_level(&after);
 }
 
-/* One shape's part of U. */
+/* What the cards that are large enough for a shape offer together. */
+struct room {
+	uint32_t cards, milli;
+};
+
+/* By index of a level: the cards at that level and above. */
+static void rooms(const struct outlook_view *v, struct room *from)
+{
+	from[v->count] = (struct room){0};
+	for (uint8_t i = v->count; i--;) {
+		from[i].cards = from[i + 1].cards + v->cards[i];
+		from[i].milli = from[i + 1].milli + (uint32_t)v->cards[i] * v->level[i];
+	}
+}
+
+/* One shape's part of U.  Kinds of little CPU are limited by the room, the others by the
+ * CPU that feeds them. */
 static double shape_usable(const struct outlook_model *m, const struct outlook_shape *h,
-			   const struct outlook_view *v)
+			   const struct outlook_view *v, struct room room)
 {
 	const struct outlook_kind *k = &m->kinds[h->first], *end = &m->kinds[h->end];
-	double weight = 0, rate = 0, rest, limit, fed = FEED * v->cpu_milli * h->size_milli;
-	uint32_t fit = 0, room = 0;
+	double cpu_milli = MIN(v->cpu_milli, v->mem_bytes * h->cpu_per_byte);
+	double fed = FEED * cpu_milli * h->size_milli;
+	double weight = 0, rate = 0, rest;
 
-	for (uint8_t i = 0; i < v->count; i++) {
-		uint32_t cards = v->level[i] >= h->share_milli ? v->cards[i] : 0;
-
-		fit += cards;
-		room += cards * v->level[i];
-	}
-	if (fit < h->gpus || k->cpu_milli > v->cpu_milli)
+	if (room.cards < h->gpus || h->least_cpu > cpu_milli)
 		return 0;
-	/* Up to `limit` the room is what binds, beyond it the CPU. */
-	limit = fed < room * v->cpu_milli ? fed / room : v->cpu_milli;
-	for (; k < end && k->cpu_milli <= limit; k++) {
+	if (h->most_cpu <= cpu_milli && h->most_cpu * room.milli <= fed)
+		return h->weight * room.milli;
+	for (; k < end && k->cpu_milli <= cpu_milli && k->cpu_milli * room.milli <= fed; k++) {
 		weight = k->weight;
 		rate = k->rate;
 	}
-	for (rest = rate; k < end && k->cpu_milli <= v->cpu_milli; k++)
+	for (rest = rate; k < end && k->cpu_milli <= cpu_milli; k++)
 		rest = k->rate;
-	return weight * room + (rest - rate) * fed;
+	return weight * room.milli + (rest - rate) * fed;
+}
+
+/* The sum over shapes of at most so many GPUs.  Shapes come in order of GPUs and share,
+ * so the cards that are large enough are found by going along. */
+static double usable_up_to(const struct outlook_model *m, const struct outlook_view *v,
+			   uint32_t most_gpus)
+{
+	struct room from[GPU_MAX + 1];
+	uint32_t share = 0;
+	uint8_t at = 0;
+	double sum = 0;
+
+	rooms(v, from);
+	for (uint32_t i = 0; i < m->shapes_count; i++) {
+		const struct outlook_shape *h = &m->shapes[i];
+
+		if (h->gpus > most_gpus)
+			break;
+		if (h->share_milli < share)
+			at = 0;
+		share = h->share_milli;
+		while (at < v->count && v->level[at] < share)
+			at++;
+		if (from[at].cards)
+			sum += shape_usable(m, h, v, from[at]);
+	}
+	return sum;
 }
 
 double outlook_usable(const struct outlook *o, const struct outlook_view *v)
 {
-	const struct outlook_model *m;
-	double sum = 0;
-
 	if (v->model >= o->models || !v->count)
 		return 0;
-	m = &o->model[v->model];
-	for (uint32_t i = 0; i < m->shapes_count; i++)
-		sum += shape_usable(m, &m->shapes[i], v);
-	return sum;
+	return usable_up_to(&o->model[v->model], v, GPU_MAX);
+}
+
+double outlook_usable_now(struct outlook *o, const struct node *n, const struct outlook_view *v)
+{
+	uint32_t at = n->state % OUTLOOK_CACHE;
+
+	if (o->cache[at].state != n->state || !n->state) {
+		o->cache[at].state = n->state;
+		o->cache[at].usable = outlook_usable(o, v);
+	}
+	return o->cache[at].usable;
 }
 
 /* The GPU of a node that work of one GPU or less can use, as a share of all such work. */
 static double usable_by_small(const struct outlook *o, const struct outlook_view *v,
 			      double free_milli)
 {
-	const struct outlook_model *m = &o->model[v->model < o->models ? v->model : 0];
-	double sum = 0, weight = 0;
+	const struct outlook_model *m = &o->model[v->model];
+	double weight = 0;
 
-	for (uint32_t i = 0; v->model < o->models && i < m->shapes_count; i++) {
-		const struct outlook_shape *h = &m->shapes[i];
-
-		if (h->gpus > 1)
-			continue;
-		sum += shape_usable(m, h, v);
-		weight += m->kinds[h->end - 1].weight;
-	}
-	return weight > 0 ? sum / weight : free_milli;
+	for (uint32_t i = 0; v->model < o->models && i < m->shapes_count; i++)
+		weight += m->shapes[i].gpus == 1 ? m->shapes[i].weight : 0;
+	return weight > 0 ? usable_up_to(m, v, 1) / weight : free_milli;
 }
 
 /* A kind while the tables are made. */
 struct draft {
 	struct mix_kind kind;
 	double weight;                   /* W of the header */
-	bool prior;                      /* not seen: assumed once */
 };
 
 struct drafts {
 	struct draft items[OUTLOOK_KINDS];
 	uint32_t count;
-	double arrivals;                 /* priors included */
-	double gpu_milli;                /* of all arrivals, without priors */
+	double arrivals;
+	double gpu_milli;                /* of all arrivals */
 };
 
 static int by_weight(const void *a, const void *b)
@@ -157,38 +209,48 @@ static int by_weight(const void *a, const void *b)
 	return memcmp(x, y, offsetof(struct mix_kind, weight));
 }
 
-static void drafts_add(struct drafts *d, const struct mix_kind *kind, bool prior)
+static void drafts_add(struct drafts *d, const struct mix_kind *kind)
 {
 	if (d->count < OUTLOOK_KINDS)
-		d->items[d->count++] = (struct draft){ .kind = *kind, .prior = prior };
+		d->items[d->count++] = (struct draft){ .kind = *kind };
 	d->arrivals += kind->weight;
-	if (!prior)
-		d->gpu_milli += kind->weight * kind->gpus * kind->share_milli;
+	d->gpu_milli += kind->weight * kind->gpus * kind->share_milli;
 }
 
-/* For every kind of node, a pod that needs all of it is assumed to have come once: a
- * cluster that never keeps a node whole could not place the first one. */
+/* One pod of so many GPUs that takes its part of a node's CPU and memory. */
+static void node_part(const struct node *n, uint16_t gpus, struct mix_kind *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->cpu_milli = n->allocatable.cpu_milli * gpus / n->gpus_count;
+	ret->mem_bytes = n->allocatable.mem_bytes / n->gpus_count * gpus;
+	ret->gpus = gpus;
+	ret->share_milli = CORE_WHOLE;
+	ret->weight = 1;
+}
+
+/* A cluster that never keeps a node whole could not place the first pod that needs one. */
 static void drafts_priors(struct drafts *d, const struct cluster *c)
 {
-	uint32_t first = d->count;
+	uint32_t first = d->count, last_profile = UINT32_MAX;
 
-	for (uint32_t i = 0; i < cluster_nodes_end(c) && d->count < first + OUTLOOK_SHAPES; i++) {
+	for (uint32_t i = 0; i < cluster_nodes_end(c) && d->count < first + PRIORS_MAX; i++) {
 		const struct node *n = cluster_node(c, i);
 		struct mix_kind kind;
 		uint32_t at = first;
 
-		if (!n->name || !n->gpus_count)
+		if (!n->name || !n->gpus_count || n->profile == last_profile)
 			continue;
-		memset(&kind, 0, sizeof(kind));
-		kind.cpu_milli = n->allocatable.cpu_milli;
-		kind.mem_bytes = n->allocatable.mem_bytes;
-		kind.gpus = n->gpus_count;
-		kind.share_milli = CORE_WHOLE;
-		kind.weight = 1;
+		last_profile = n->profile;
+		node_part(n, n->gpus_count, &kind);
 		while (at < d->count && memcmp(&d->items[at].kind, &kind, sizeof(kind)))
 			at++;
-		if (at == d->count)
-			drafts_add(d, &kind, true);
+		if (at < d->count)
+			continue;
+		drafts_add(d, &kind);
+		if (n->gpus_count == 1)
+			continue;
+		node_part(n, 1, &kind);
+		drafts_add(d, &kind);
 	}
 }
 
@@ -205,8 +267,8 @@ static void drafts_collect(struct drafts *d, const struct cluster *c, const stru
 	d->count = 0;
 	d->arrivals = 0;
 	d->gpu_milli = 0;
-	for (uint32_t i = 0; i < MIN(count, OUTLOOK_KINDS - OUTLOOK_SHAPES); i++)
-		drafts_add(d, &sorted[i], false);
+	for (uint32_t i = 0; i < MIN(count, OUTLOOK_KINDS - PRIORS_MAX); i++)
+		drafts_add(d, &sorted[i]);
 	drafts_priors(d, c);
 }
 
@@ -245,7 +307,7 @@ static double slots(const struct cluster *c, const struct mix_kind *kind)
 }
 
 /* The chance that slots for several GPUs run out, shared between those who need them.
- * The cube keeps it near nothing until there are hardly more slots than pods. */
+ * The square keeps it small until there are hardly more slots than pods. */
 static double scarcity(const struct drafts *d, const struct cluster *c, const struct draft *own,
 		       double pods)
 {
@@ -260,16 +322,14 @@ static double scarcity(const struct drafts *d, const struct cluster *c, const st
 	if (demand <= 0)
 		return 0;
 	ratio = MIN(1.0, demand / (slots(c, &own->kind) + 1e-9));
-	return part / demand * ratio * ratio * ratio;
+	return part / demand * ratio * ratio;
 }
 
-/* Pods that are still to come until the GPU that can be used is used. */
-static double pods_to_come(const struct outlook *o, const struct drafts *d, const struct cluster *c)
+/* The GPU that can be used at all, and its share of what is free by model. */
+static double measure_usable(struct outlook *o, const struct cluster *c)
 {
-	double usable = 0;
+	double usable[MODEL_MAX] = {0}, sum = 0;
 
-	if (d->gpu_milli <= 0)
-		return 0;
 	for (uint32_t i = 0; i < cluster_nodes_end(c); i++) {
 		const struct node *n = cluster_node(c, i);
 		struct outlook_view v;
@@ -277,9 +337,15 @@ static double pods_to_come(const struct outlook *o, const struct drafts *d, cons
 		if (!n->name || !n->gpus_count)
 			continue;
 		outlook_view(n, &v);
-		usable += usable_by_small(o, &v, n->free_milli);
+		usable[v.model] += usable_by_small(o, &v, n->free_milli);
 	}
-	return usable / d->gpu_milli * d->arrivals;
+	for (uint32_t i = 0; i < cluster_models(c); i++) {
+		double left = (double)cluster_model_free_milli(c, (uint16_t)i);
+
+		o->model[i].usable_share = left > 0 ? MIN(usable[i] / left, 1.0) : 1;
+		sum += usable[i];
+	}
+	return sum;
 }
 
 static int by_shape(const void *a, const void *b)
@@ -300,6 +366,7 @@ static int by_shape(const void *a, const void *b)
 static void model_tables(struct outlook_model *m, const struct drafts *d, uint16_t model)
 {
 	struct outlook_shape *h = NULL;
+	double cpu_sum = 0, mem_sum = 0;
 	uint32_t end = 0;
 
 	m->shapes_count = 0;
@@ -317,10 +384,16 @@ static void model_tables(struct outlook_model *m, const struct drafts *d, uint16
 				.gpus = k->kind.gpus,
 				.share_milli = k->kind.share_milli,
 				.size_milli = (double)k->kind.gpus * k->kind.share_milli,
+				.least_cpu = cpu,
 				.first = end,
 				.end = end,
 			};
+			cpu_sum = 0;
+			mem_sum = 0;
 		}
+		cpu_sum += k->kind.weight * cpu;
+		mem_sum += k->kind.weight * (double)k->kind.mem_bytes;
+		h->cpu_per_byte = mem_sum > 0 ? cpu_sum / mem_sum : INFINITY;
 		if (h->end > h->first) {
 			weight = m->kinds[end - 1].weight;
 			rate = m->kinds[end - 1].rate;
@@ -330,6 +403,8 @@ static void model_tables(struct outlook_model *m, const struct drafts *d, uint16
 			.weight = weight + k->weight,
 			.rate = rate + k->weight / cpu,
 		};
+		h->most_cpu = cpu;
+		h->weight = weight + k->weight;
 		h->end = end;
 	}
 }
@@ -337,10 +412,11 @@ static void model_tables(struct outlook_model *m, const struct drafts *d, uint16
 void outlook_learn(struct outlook *o, const struct cluster *c, const struct mix *mix)
 {
 	struct drafts d;
-	double pods;
+	double pods;                     /* to come until what can be used is used */
 
 	drafts_collect(&d, c, mix);
-	pods = pods_to_come(o, &d, c);
+	pods = measure_usable(o, c);
+	pods = d.gpu_milli > 0 ? pods / d.gpu_milli * d.arrivals : 0;
 	for (uint32_t i = 0; i < d.count; i++) {
 		struct draft *k = &d.items[i];
 
@@ -348,6 +424,7 @@ void outlook_learn(struct outlook *o, const struct cluster *c, const struct mix 
 					       k->kind.weight / d.arrivals;
 	}
 	qsort(d.items, d.count, sizeof(*d.items), by_shape);
+	memset(o->cache, 0, sizeof(o->cache));
 	o->models = cluster_models(c);
 	for (uint32_t i = 0; i < o->models; i++)
 		model_tables(&o->model[i], &d, (uint16_t)i);

@@ -4,19 +4,24 @@
  * For every kind of work that was seen, a node offers the room on the cards that are each
  * large enough for it, but no more than its free CPU can feed: filled with pods of that
  * kind alone a node with c CPU takes c / cpu of them.  Other, lighter pods share the node,
- * so FEED times that many are granted.  The outlook of a node is the mean over all kinds,
- * in thousandths of a GPU:
+ * so FEED times that many are granted.  Memory counts as the CPU that comes with it in
+ * work of the same shape.  The outlook of a node is the mean over all kinds, in thousandths
+ * of a GPU:
  *
  *	U(node) = sum over kinds k that fit:  W_k * min(room_k, FEED * c / cpu_k * size_k)
  *
  * W_k is how often the kind comes.  For kinds that need several GPUs on one node it is
  * instead the chance that one of them will find the slots gone: nothing while slots are
  * plenty, one when there are no more of them than pods to come.  A placement is as good
- * as it leaves U large.
+ * as it leaves U large.  With FEED infinite and W_k constant this would be FGD, which does
+ * not see that CPU runs out after a few pods, nor when whole nodes become scarce.
  *
  * Prices.  Work that accepts certain GPU models only must find those models free.  What
  * is expected of it is spread over the models so that the highest load is least; the price
- * of a model is its load by such work, and everybody pays it for the GPU he takes.
+ * of a model grows with its load by such work, and everybody pays it for the GPU he takes.
+ *
+ * Before anything has come, every kind of node is assumed to have seen one pod that takes a
+ * fair share of it, one GPU, and one that takes all of it.
  */
 #ifndef GS_ENGINE_POLICY_OUTLOOK_H
 #define GS_ENGINE_POLICY_OUTLOOK_H
@@ -35,8 +40,11 @@ struct outlook_kind {
 };
 
 struct outlook_shape {
-	uint32_t gpus, share_milli;
 	double size_milli;               /* gpus * share_milli */
+	double least_cpu, most_cpu;      /* of its kinds */
+	double cpu_per_byte;             /* that comes with memory in its kinds */
+	double weight;                   /* of all its kinds */
+	uint32_t gpus, share_milli;
 	uint32_t first, end;             /* in `kinds`, by CPU */
 };
 
@@ -45,18 +53,26 @@ struct outlook_model {
 	uint32_t shapes_count;
 	struct outlook_shape shapes[OUTLOOK_SHAPES];
 	struct outlook_kind kinds[OUTLOOK_KINDS];
+	double usable_share;             /* of what is free, by work of one GPU or less */
 	double load;                     /* by work that needs this model, 0..1 */
 };
+
+#define OUTLOOK_CACHE 4096
 
 struct outlook {
 	uint32_t models;
 	struct outlook_model model[MODEL_MAX];
+	/* U of states that were met, by node->state modulo the size; 0 is no state. */
+	struct {
+		double usable;
+		uint32_t state;
+	} cache[OUTLOOK_CACHE];
 };
 
-/* A node as it is or would be: free CPU and what is free on its cards, as levels in
- * thousandths with the number of cards at each. */
+/* A node as it is or would be: free CPU and memory, and what is free on its cards, as levels in
+ * thousandths, ascending, with the number of cards at each. */
 struct outlook_view {
-	double cpu_milli;
+	double cpu_milli, mem_bytes;
 	uint16_t model;
 	uint8_t count;
 	uint16_t level[GPU_MAX];
@@ -75,5 +91,7 @@ uint16_t outlook_level(const struct gpu *g);
 uint16_t outlook_level_after(const struct gpu *g, const struct hold *h);
 /* U of the node, in thousandths of a GPU. */
 double outlook_usable(const struct outlook *o, const struct outlook_view *v);
+/* The same of a node as it is, whose view is given; remembered. */
+double outlook_usable_now(struct outlook *o, const struct node *n, const struct outlook_view *v);
 
 #endif

@@ -9,7 +9,7 @@
 
 #define SETS 64                  /* different sets of acceptable models that are told apart */
 #define ROUNDS 64                /* of spreading demand from loaded models to others */
-#define LITTLE (1.0 / 256)       /* a change of load that is not worth new prices */
+#define LITTLE (1.0 / 1024)       /* a change of load that is not worth new prices */
 #define SMALL 1e-6               /* GPU, against division by zero */
 
 /* Work that accepts exactly these models. */
@@ -157,7 +157,8 @@ bool outlook_reprice(struct outlook *o, const struct cluster *c, const struct mi
 	all = collect(&m, mix);
 	be_careful(&m);
 	for (uint32_t i = 0; i < m.models; i++) {
-		m.free_gpu[i] = (double)cluster_model_free_milli(c, (uint16_t)i) / CORE_WHOLE;
+		m.free_gpu[i] = (double)cluster_model_free_milli(c, (uint16_t)i) / CORE_WHOLE *
+				o->model[i].usable_share;
 		m.all_free += m.free_gpu[i];
 	}
 	for (uint32_t j = 0; j < m.sets_count; j++)
