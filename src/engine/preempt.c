@@ -38,13 +38,6 @@ static void search_done(struct search *s)
 	vec_done(&s->best.gangs);
 }
 
-/* What assign_state() says of the models may depend on where earlier asks of the same pod
- * went, so with several asks that refusal is not final. */
-static bool may_help(const struct request *r, enum verdict v)
-{
-	return verdict_curable(v) || (v == WRONG_MODEL && r->asks_count > 1);
-}
-
 static int search_candidates(struct search *s)
 {
 	const struct cluster *c = s->victims.cluster;
@@ -54,7 +47,7 @@ static int search_candidates(struct search *s)
 		struct candidate candidate = { .rank = n->rank, .node = i };
 
 		if (!n->name || n->first_pod == POD_NONE ||
-		    !may_help(s->request, fit_node(c, s->request, i)))
+		    !victims_may_help(s->request, fit_node(c, s->request, i)))
 			continue;
 		if (victims_load(&s->victims, i, &s->request, 1) < 0)
 			return -ENOMEM;
@@ -111,13 +104,6 @@ static bool worth_a_look(const struct best *best, const struct candidate *candid
 
 static int search_nodes(struct search *s)
 {
-	static const struct preempt_cost no_limit = {
-		.violations = UINT32_MAX,
-		.victims = UINT32_MAX,
-		.highest = INT32_MAX,
-		.priorities = UINT64_MAX,
-	};
-
 	for (size_t i = 0; i < s->candidates.len; i++) {
 		const struct candidate *candidate = &s->candidates.items[i];
 		bool first = s->best.node == NODE_NONE;
@@ -129,7 +115,7 @@ static int search_nodes(struct search *s)
 			continue;
 		if (victims_load(&s->victims, candidate->node, &s->request, 1) < 0)
 			return -ENOMEM;
-		if (victims_search(&s->victims, first ? &no_limit : &s->best.cost,
+		if (victims_search(&s->victims, first ? &victims_no_limit : &s->best.cost,
 				   first || candidate->rank < s->best.rank, &cost) &&
 		    best_note(s, &cost, candidate->rank) < 0)
 			return -ENOMEM;

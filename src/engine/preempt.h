@@ -44,6 +44,9 @@
 #define PREEMPT_EXACT 12
 #define PREEMPT_NODES 1024
 
+struct gang_planner;
+struct gang_spec;
+
 /* What evicting a set of pods costs; in the order of comparison. */
 struct preempt_cost {
 	uint32_t violations; /* of disruption budgets */
@@ -71,10 +74,22 @@ void preempt_cost_add(struct preempt_cost *to, const struct preempt_cost *more);
 /* Below 0: `a` is cheaper.  0: alike in points 1 to 5. */
 int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost *b);
 
-/* 0; -ENOENT: no eviction helps; -ENOMEM.  `*ret` is written on success only; free it with
+/* For one pod of that priority.
+ * 0; -ENOENT: no eviction helps; -ENOMEM.  `*ret` is written on success only; free it with
  * preemption_done().  Pod numbers are valid until the cluster changes. */
 int preempt_find(struct engine *e, const struct request *r, int32_t priority,
 		 struct preemption *ret);
+
+/* For a gang, all or nothing, by the rules of gang.h.  Pods are taken away in the order of
+ * their cost (budgets, then priority; within these the leaves with most free GPU first)
+ * until the gang fits; then, on each node that it uses, only the cheapest set that makes
+ * room for its members there is kept.  So no priority is evicted that is higher than
+ * need be; the number of victims is the least for the nodes that were chosen, which is
+ * not always the least there is.
+ * 0 as above, with decisions in the order of the spec; -ENOENT: no eviction helps;
+ * -EINVAL or -EEXIST: the spec is not one that gang_plan() takes; -ENOMEM. */
+int preempt_gang(struct engine *e, struct gang_planner *g, const struct gang_spec *spec,
+		 int32_t priority, struct preemption *ret, struct err *err);
 
 void preemption_done(struct preemption *p); /* leaves it empty; NULL is fine */
 

@@ -9,7 +9,14 @@
 
 #define GANGS_BYTES_MAX ((size_t)256 << 20)
 
-static struct preempt_cost pod_cost(const struct pod *pod)
+const struct preempt_cost victims_no_limit = {
+	.violations = UINT32_MAX,
+	.victims = UINT32_MAX,
+	.highest = INT32_MAX,
+	.priorities = UINT64_MAX,
+};
+
+struct preempt_cost victims_pod_cost(const struct pod *pod)
 {
 	return (struct preempt_cost){
 		.violations = pod->disruptable ? 1 : 0,
@@ -48,15 +55,15 @@ int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost
 	return VICTIMS_ORDER(b->started, a->started);
 }
 
-static struct victims_gang *gang_of(const struct victims *v, const struct pod *pod)
+struct victims_gang *victims_gang_of(const struct victims *v, const struct pod *pod)
 {
 	return map_get(&v->gangs, (const char *)&pod->gang, sizeof(pod->gang));
 }
 
 static int gang_count(struct victims *v, const struct pod *pod)
 {
-	struct victims_gang *gang = gang_of(v, pod);
-	struct preempt_cost cost = pod_cost(pod);
+	struct victims_gang *gang = victims_gang_of(v, pod);
+	struct preempt_cost cost = victims_pod_cost(pod);
 
 	if (!gang) {
 		gang = arena_alloc(&v->arena, sizeof(*gang));
@@ -193,7 +200,7 @@ static int unit_add_pod(struct victims *v, uint32_t number, struct victims_gang 
 
 	if (!unit) {
 		struct victims_unit fresh = {
-			.cost = gang ? gang->cost : pod_cost(pod),
+			.cost = gang ? gang->cost : victims_pod_cost(pod),
 			.gang = gang,
 			.uid = pod->uid,
 			.first = VICTIMS_END,
@@ -215,7 +222,7 @@ static int unit_add_pod(struct victims *v, uint32_t number, struct victims_gang 
 static int load_pod(struct victims *v, uint32_t number)
 {
 	const struct pod *pod = cluster_pod(v->cluster, number);
-	struct victims_gang *gang = pod->gang ? gang_of(v, pod) : NULL;
+	struct victims_gang *gang = pod->gang ? victims_gang_of(v, pod) : NULL;
 
 	if (pod->priority >= v->priority || (gang && gang->kept))
 		return 0;

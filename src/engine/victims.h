@@ -75,9 +75,25 @@ struct victims {
 	VEC(struct victims_unit *) order;
 };
 
+/* Whether a node that refused the request so may take it after evictions.  What is said of
+ * the models may depend on where earlier asks of the same pod went, so with several asks
+ * that refusal is not final. */
+static inline bool victims_may_help(const struct request *r, enum verdict v)
+{
+	return verdict_curable(v) || (v == WRONG_MODEL && r->asks_count > 1);
+}
+
+/* A limit that every set of victims is below. */
+extern const struct preempt_cost victims_no_limit;
+
+struct preempt_cost victims_pod_cost(const struct pod *pod);
+
 /* 0 or -ENOMEM; in both cases victims_done() is due. */
 int victims_init(struct victims *v, const struct cluster *c, int32_t priority);
 void victims_done(struct victims *v);
+
+/* What is known of the pod's gang, which it must have. */
+struct victims_gang *victims_gang_of(const struct victims *v, const struct pod *pod);
 
 /* Reads the units of the node, none taken.  0 or -ENOMEM. */
 int victims_load(struct victims *v, uint32_t node, const struct request *const *members,

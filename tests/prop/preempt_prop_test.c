@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "engine/plan.h"
+#include "engine/gang.h"
 #include "engine/preempt.h"
 
 #define SEEDS	      1000
@@ -98,7 +98,7 @@ static bool close_over_gangs(const struct cluster *c, int32_t priority, bool *in
 static void weigh(const struct cluster *c, const bool *in, struct outcome *o)
 {
 	o->violations = o->victims = 0;
-	o->highest = INT64_MIN;
+	o->highest = INT32_MIN;
 	o->priorities = 0;
 	o->started = UINT64_MAX;
 	for (uint32_t i = 0; i < cluster_pods_end(c); i++) {
@@ -261,19 +261,28 @@ static bool check_preempt(struct world *w)
 	return true;
 }
 
+/* A world of its own for each seed. */
+static void world_open(struct world *w, uint64_t seed)
+{
+	struct engine_config config = { .seed = seed };
+
+	w->seed = seed;
+	w->engine = engine_new(&config);
+	CHECK(w->engine != NULL);
+	w->cluster = engine_cluster(w->engine);
+	rng_seed(&w->rng, seed);
+	fill_nodes(w);
+	fill_pods(w);
+}
+
 TEST(the_victims_are_the_cheapest_of_all_sets)
 {
 	uint32_t found = 0;
 
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		struct engine_config config = { .seed = seed };
-		struct world w = { .seed = seed, .engine = engine_new(&config) };
+		struct world w;
 
-		CHECK(w.engine != NULL);
-		w.cluster = engine_cluster(w.engine);
-		rng_seed(&w.rng, seed);
-		fill_nodes(&w);
-		fill_pods(&w);
+		world_open(&w, seed);
 		for (int i = 0; i < 8; i++)
 			found += check_preempt(&w);
 		engine_free(w.engine);
@@ -281,7 +290,98 @@ TEST(the_victims_are_the_cheapest_of_all_sets)
 	random_links_free();
 	/* Else the property says nothing. */
 	CHECKF(found > SEEDS / 2, "only %u requests needed victims", (unsigned)found);
-	print_message("# %u preemptions\n", (unsigned)found);
+}
+
+/* Without these pods, is there a plan for the gang? */
+static bool gang_fits_without(struct world *w, struct gang_planner *g,
+			      const struct gang_spec *spec, const bool *in)
+{
+	struct plan *plan = plan_begin(w->engine);
+	struct gang_result result = { 0 };
+	bool fits;
+
+	for (uint32_t i = 0; i < PODS_MAX; i++)
+		if (in[i])
+			CHECK(plan_remove(plan, i) == 0);
+	CHECK(gang_plan(g, spec, &result, NULL) == 0);
+	fits = result.placed;
+	plan_rollback(result.plan);
+	plan_rollback(plan);
+	gang_result_done(&result);
+	return fits;
+}
+
+/* Everybody who may be evicted. */
+static void evictable(struct world *w, int32_t priority, bool *all)
+{
+	memset(all, 0, PODS_MAX * sizeof(*all));
+	for (uint32_t i = 0; i < cluster_pods_end(w->cluster); i++) {
+		bool one[PODS_MAX] = { false };
+
+		one[i] = cluster_pod(w->cluster, i) != NULL;
+		if (one[i] && close_over_gangs(w->cluster, priority, one))
+			all[i] = true;
+	}
+}
+
+static bool check_gang(struct world *w, struct gang_planner *g, const struct gang_spec *spec)
+{
+	int32_t priority = (int32_t)rng_below(&w->rng, 5) * 10;
+	uint64_t before = cluster_digest(w->cluster);
+	bool in[PODS_MAX] = { false };
+	struct preemption p = { 0 };
+	bool needed;
+	int rc;
+
+	rc = preempt_gang(w->engine, g, spec, priority, &p, NULL);
+	CHECKF(cluster_digest(w->cluster) == before, "seed %" PRIu64, w->seed);
+	CHECK(cluster_check(w->cluster) == NULL);
+	evictable(w, priority, in);
+	if (rc < 0) {
+		CHECK_INT(rc, -ENOENT);
+		CHECKF(!gang_fits_without(w, g, spec, in), "seed %" PRIu64, w->seed);
+		return false;
+	}
+	check_victims(w, &p, priority);
+	memset(in, 0, sizeof(in));
+	for (uint32_t i = 0; i < p.victims_count; i++)
+		in[p.victims[i]] = true;
+	CHECKF(gang_fits_without(w, g, spec, in), "seed %" PRIu64, w->seed);
+	CHECK_INT(p.decisions_count, spec->classes[0].count);
+	needed = p.victims_count > 0;
+	preemption_done(&p);
+	return needed;
+}
+
+TEST(the_victims_of_a_gang_make_room_for_all_of_it)
+{
+	static const struct pod_spec pods[4] = {
+		{ .uid = "m0" }, { .uid = "m1" }, { .uid = "m2" }, { .uid = "m3" }
+	};
+	uint32_t found = 0;
+
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct world w;
+		struct request r;
+		struct gang_planner *g;
+		struct gang_class members = { &r, pods, 0 };
+		struct gang_spec spec = { .classes = &members, .classes_count = 1 };
+
+		world_open(&w, seed);
+		g = gang_planner_new(w.engine);
+		CHECK(g != NULL);
+		for (int i = 0; i < 4; i++) {
+			random_request(w.cluster, &w.rng, &r);
+			members.count = 1 + rng_below(&w.rng, 4);
+			spec.strategy = r.strategy;
+			spec.leaf_rules = (uint8_t)rng_below(&w.rng, 2);
+			found += check_gang(&w, g, &spec);
+		}
+		gang_planner_free(g);
+		engine_free(w.engine);
+	}
+	random_links_free();
+	CHECKF(found > SEEDS / 4, "only %u gangs needed victims", (unsigned)found);
 }
 
 TEST_MAIN()
