@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world_gang.c - gangs: whole at first, and made whole again when members fail. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "engine/gang.h"
+#include "sim/world_private.h"
+
+/* The members of one gang. */
+struct troop {
+	const struct wish_gang *gang;
+	VEC(struct world_pod *) waiting;       /* in order of arrival */
+	VEC(uint32_t) placed;                  /* their numbers */
+};
+
+static void troop_done(struct troop *t)
+{
+	vec_done(&t->waiting);
+	vec_done(&t->placed);
+}
+
+static int muster(struct world *w, const struct world_pod *first, struct troop *t,
+		  struct err *err)
+{
+	t->gang = &first->wish->gang;
+	for (size_t i = 0; i < w->pods.len; i++) {
+		struct world_pod *pod = w->pods.items[i];
+		int rc = 0;
+
+		if (pod->state == WORLD_GONE || !pod->wish || !pod->wish->gang.name ||
+		    strcmp(pod->wish->gang.name, t->gang->name) != 0)
+			continue;
+		if (pod->state == WORLD_PLACED)
+			rc = vec_push(&t->placed, pod->number);
+		else
+			rc = vec_push(&t->waiting, pod);
+		if (rc < 0)
+			return err_set(err, ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+static void all_wait(struct world *w, const struct troop *t, const char *text)
+{
+	for (size_t i = 0; i < t->waiting.len; i++)
+		world_waits(w, t->waiting.items[i], text);
+}
+
+/* Members that ask for the same, side by side. */
+struct ranks {
+	struct gang_class classes[GANG_CLASSES_MAX];
+	uint32_t count;
+	struct pod_spec *specs;
+	struct world_pod **pods;               /* beside specs */
+};
+
+static void ranks_done(struct ranks *r)
+{
+	free(r->specs);
+	free(r->pods);
+}
+
+static int line_up(struct world *w, const struct troop *t, uint32_t members, struct ranks *r,
+		   struct err *err)
+{
+	uint32_t filled = 0;
+
+	r->specs = calloc(members, sizeof(*r->specs));
+	r->pods = calloc(members, sizeof(*r->pods));
+	if (!r->specs || !r->pods)
+		return err_set(err, ENOMEM, "out of memory");
+	while (filled < members) {
+		const struct request *request = NULL;
+		uint32_t start = filled;
+
+		if (r->count == GANG_CLASSES_MAX)
+			return err_set(err, EINVAL, "gang %s has too many kinds of members",
+				       t->gang->name);
+		for (uint32_t i = 0; i < members; i++) {
+			struct world_pod *pod = t->waiting.items[i];
+			bool done = false;
+
+			for (uint32_t k = 0; k < start && !done; k++)
+				done = r->pods[k] == pod;
+			if (done || (request && !request_equal(request, &pod->wish->request)))
+				continue;
+			request = &pod->wish->request;
+			world_pod_spec(w, pod, &r->specs[filled]);
+			r->pods[filled++] = pod;
+		}
+		r->classes[r->count++] = (struct gang_class){ request, &r->specs[start],
+							      filled - start };
+	}
+	return 0;
+}
+
+/* "gang default/train: 8 pods on 8 nodes in 2 adjacent leaves below spine-0" */
+static void describe(const struct world *w, const struct troop *t, const struct gang_result *g,
+		     uint32_t members, struct strbuf *why)
+{
+	const struct domain *common = cluster_domain(world_cluster(w), g->common);
+
+	strbuf_addf(why, "gang %s: %u pods on %u node%s in ", t->gang->name, members,
+		    g->nodes_count, g->nodes_count == 1 ? "" : "s");
+	if (g->leaves_count == 1)
+		strbuf_addf(why, "%s", cluster_domain(world_cluster(w), g->leaves[0])->name);
+	else
+		strbuf_addf(why, "%u %sleaves below %s", g->leaves_count,
+			    g->adjacent ? "adjacent " : "",
+			    common->level ? common->name : "the root");
+}
+
+static void settle_members(struct world *w, const struct troop *t, struct world_pod **pods,
+			   const struct ranks *r, struct gang_result *g, uint32_t members)
+{
+	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	describe(w, t, g, members, &why);
+	plan_commit(g->plan);
+	g->plan = NULL;
+	for (uint32_t i = 0; i < g->members_count; i++) {
+		const struct gang_member *m = &g->members[i];
+		size_t at = m->index;
+
+		if (r)
+			at += (size_t)(r->classes[m->class_index].pods - r->specs);
+		world_placed(w, pods[at], m->pod, &m->decision, &why);
+	}
+}
+
+static int place_whole(struct world *w, const struct troop *t, struct err *err)
+{
+	const struct wish *first = t->waiting.items[0]->wish;
+	struct ranks r CLEANUP(ranks_done) = { .count = 0 };
+	struct gang_result g CLEANUP(gang_result_done) = { 0 };
+	int rc = line_up(w, t, t->gang->members, &r, err);
+
+	if (rc < 0)
+		return rc;
+	struct gang_spec spec = {
+		.classes = r.classes, .classes_count = r.count,
+		.strategy = first->request.strategy,
+		.leaf_rules = t->gang->leaves == LEAVES_REQUIRED ? GANG_REQUIRED : GANG_PREFERRED,
+		.latency_sensitive = first->request.latency_sensitive,
+	};
+	rc = gang_plan(w->planner, &spec, &g, err);
+	if (rc < 0)
+		return rc;
+	if (g.placed)
+		settle_members(w, t, r.pods, &r, &g, t->gang->members);
+	else
+		all_wait(w, t, g.reason);
+	return 0;
+}
+
+/* New members in the place of those that failed; the others stay where they are. */
+static int repair(struct world *w, const struct troop *t, uint32_t missing, struct err *err)
+{
+	struct gang_failed *failed = calloc(missing, sizeof(*failed));
+	struct pod_spec *specs = calloc(missing, sizeof(*specs));
+	struct gang_result g CLEANUP(gang_result_done) = { 0 };
+	int rc = failed && specs ? 0 : err_set(err, ENOMEM, "out of memory");
+
+	for (uint32_t i = 0; i < missing && rc == 0; i++) {
+		struct world_pod *pod = t->waiting.items[i];
+
+		world_pod_spec(w, pod, &specs[i]);
+		failed[i] = (struct gang_failed){ &pod->wish->request, &specs[i], pod->leaf };
+	}
+	struct gang_repair r = { .kept = t->placed.items, .kept_count = (uint32_t)t->placed.len,
+				 .failed = failed, .failed_count = missing };
+	if (rc == 0)
+		rc = gang_replace(w->planner, &r, &g, err);
+	if (rc == 0 && g.placed)
+		settle_members(w, t, t->waiting.items, NULL, &g,
+			       missing + (uint32_t)t->placed.len);
+	else if (rc == 0)
+		all_wait(w, t, g.reason);
+	free(failed);
+	free(specs);
+	return rc;
+}
+
+static int try_singly(struct world *w, const struct troop *t, size_t from, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = from; i < t->waiting.len && rc == 0; i++)
+		if (t->waiting.items[i]->state == WORLD_PENDING)
+			rc = world_try_pod(w, t->waiting.items[i], err);
+	return rc;
+}
+
+int world_try_gang(struct world *w, struct world_pod *first, struct err *err)
+{
+	struct troop t CLEANUP(troop_done) = { .gang = NULL };
+	int rc = muster(w, first, &t, err);
+	size_t placed = t.placed.len, members = rc < 0 ? 0 : t.gang->members;
+
+	if (rc < 0)
+		return rc;
+	if (placed >= members)
+		return try_singly(w, &t, 0, err);
+	if (placed == 0 && t.waiting.len < members) {
+		char text[256];
+
+		snprintf(text, sizeof(text), "gang %.100s waits for %zu more of its %zu members",
+			 t.gang->name, members - t.waiting.len, members);
+		all_wait(w, &t, text);
+		return 0;
+	}
+	size_t missing = MIN(members - placed, t.waiting.len);
+	rc = placed ? repair(w, &t, (uint32_t)missing, err) : place_whole(w, &t, err);
+	/* More pods than the gang needs: whoever is left over is placed as it comes. */
+	if (rc == 0 && t.waiting.items[0]->state == WORLD_PLACED)
+		rc = try_singly(w, &t, missing, err);
+	return rc;
+}
