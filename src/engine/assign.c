@@ -144,6 +144,7 @@ static enum verdict assign_asks(const struct choose *ch, const struct node *n,
 
 	memcpy(gpus, n->gpus, n->gpus_count * sizeof(*gpus));
 	trial.gpus = gpus;
+	trial.state = 0;                 /* none that anybody has met */
 	ask_order(ch->request, order);
 	for (uint8_t i = 0; i < ch->request->asks_count; i++) {
 		uint16_t from = ret->count;

@@ -134,13 +134,6 @@ static enum verdict choose_whole(const struct ask *a, uint8_t ask, const struct 
 	return FITS;
 }
 
-static uint32_t share_mem_mib(const struct ask *a, const struct gpu *g)
-{
-	if (!a->mem_milli)
-		return a->mem_mib;
-	return (uint32_t)((uint64_t)g->mem_mib * a->mem_milli / CORE_WHOLE);
-}
-
 static bool is_seat(const struct ask *a)
 {
 	return !a->core_milli && !a->mem_mib && !a->mem_milli && !a->group;
@@ -156,7 +149,7 @@ static enum verdict share_fits(const struct ask *a, const struct gpu *g, uint16_
 		return NO_FREE_GPU;
 	if (a->core_milli > g->core_free_milli)
 		return NO_GPU_CORE;
-	if (g->mem_mib && share_mem_mib(a, g) > g->mem_free_mib)
+	if (g->mem_mib && ask_mem_mib(a, g) > g->mem_free_mib)
 		return NO_GPU_MEMORY;
 	if (is_seat(a) && g->tenants >= seats)
 		return NO_SHARED_SEAT;
@@ -242,7 +235,7 @@ static enum verdict choose_share(const struct choose *ch, uint8_t ask, const str
 		add_hold(ret, a, ask, (struct hold){
 			.gpu = (uint8_t)gpu,
 			.core_milli = a->core_milli,
-			.mem_mib = share_mem_mib(a, &n->gpus[gpu]),
+			.mem_mib = ask_mem_mib(a, &n->gpus[gpu]),
 		});
 	}
 	return FITS;

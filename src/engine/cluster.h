@@ -54,6 +54,14 @@ struct gpu {
 	struct mig_state mig;
 };
 
+/* The memory of this card that a share takes. */
+static inline uint32_t ask_mem_mib(const struct ask *a, const struct gpu *g)
+{
+	if (!a->mem_milli)
+		return a->mem_mib;
+	return (uint32_t)((uint64_t)g->mem_mib * a->mem_milli / CORE_WHOLE);
+}
+
 struct taint {
 	uint32_t key, value;
 	uint8_t effect;           /* enum taint_effect */

@@ -13,6 +13,54 @@
 
 static_assert(PRICE_GPUS * PART_MAX <= PRICE_MAX, "a price of GPU_MAX GPUs fits");
 
+/* Whether this is what pick_share() has just weighed. */
+static bool was_picked(const struct outlook_picked *p, const struct request *r,
+		       const struct node *n, const struct assignment *a)
+{
+	const struct hold *x = &p->hold, *y = &a->holds[0];
+
+	return a->count == 1 && p->state && p->state == n->state &&
+	       p->cpu_milli == r->needs.cpu_milli && p->mem_bytes == r->needs.mem_bytes &&
+	       x->gpu == y->gpu && x->kind == y->kind && x->core_milli == y->core_milli &&
+	       x->mem_mib == y->mem_mib && x->group == y->group;
+}
+
+/* All that the pod takes of one card: containers may share it. */
+static struct hold card_hold(const struct assignment *a, uint32_t gpu)
+{
+	struct hold sum = {0};
+
+	for (uint16_t i = 0; i < a->count; i++) {
+		const struct hold *h = &a->holds[i];
+
+		if (h->gpu != gpu)
+			continue;
+		sum.kind = h->kind;
+		sum.group = h->group;
+		sum.core_milli = (uint16_t)(sum.core_milli + h->core_milli);
+		sum.mem_mib += h->mem_mib;
+	}
+	return sum;
+}
+
+/* U of the node with the pod on it. */
+static double usable_after(const struct outlook *o, const struct request *r, const struct node *n,
+			   const struct assignment *a, struct outlook_view *v)
+{
+	if (was_picked(&o->picked, r, n, a))
+		return o->picked.usable;
+	v->cpu_milli -= (double)r->needs.cpu_milli;
+	v->mem_bytes -= (double)r->needs.mem_bytes;
+	gpuset_each(gpu, a->gpus) {
+		const struct gpu *g = &n->gpus[gpu];
+		struct hold hold = card_hold(a, gpu);
+
+		if (hold.kind != ASK_MIG)
+			outlook_move(v, outlook_level(g), outlook_level_after(g, &hold));
+	}
+	return outlook_usable(o, v);
+}
+
 static int32_t score(const struct scorer *s, const struct request *r, const struct node *n,
 		     const struct assignment *a)
 {
@@ -20,17 +68,11 @@ static int32_t score(const struct scorer *s, const struct request *r, const stru
 	struct outlook_view v;
 	double before, lost;
 
+	if (!n->gpus_count)
+		return PART_MAX;
 	outlook_view(n, &v);
 	before = outlook_usable_now(o, n, &v);
-	v.cpu_milli -= (double)r->needs.cpu_milli;
-	v.mem_bytes -= (double)r->needs.mem_bytes;
-	for (uint16_t i = 0; i < a->count; i++) {
-		const struct gpu *g = &n->gpus[a->holds[i].gpu];
-
-		if (a->holds[i].kind != ASK_MIG)
-			outlook_move(&v, outlook_level(g), outlook_level_after(g, &a->holds[i]));
-	}
-	lost = (before - outlook_usable(o, &v)) / CORE_WHOLE / GPU_MAX;
+	lost = (before - usable_after(o, r, n, a, &v)) / CORE_WHOLE / GPU_MAX;
 	return (int32_t)(PART_MAX * (1.0 - MIN(MAX(lost, 0.0), 1.0)));
 }
 
@@ -46,11 +88,22 @@ static int32_t price(const struct scorer *s, const struct request *r, uint16_t m
 	return (int32_t)(PART_MAX * (PRICE_GPUS * load * load * gpus / GPU_MAX));
 }
 
+static struct hold share_hold(const struct ask *a, const struct gpu *g, uint32_t gpu)
+{
+	return (struct hold){
+		.gpu = (uint8_t)gpu,
+		.kind = ASK_SHARE,
+		.core_milli = a->core_milli,
+		.mem_mib = ask_mem_mib(a, g),
+		.group = a->group,
+	};
+}
+
 /* The card whose use leaves the best outlook; of equals the lowest. */
 static uint32_t pick_share(const struct scorer *s, const struct request *r, const struct ask *a,
 			   const struct node *n, uint32_t usable)
 {
-	const struct outlook *o = s->tables;
+	struct outlook *o = s->tables;
 	uint32_t best = gpuset_first(usable);
 	uint16_t tried[GPU_MAX];
 	uint8_t tried_count = 0;
@@ -61,8 +114,7 @@ static uint32_t pick_share(const struct scorer *s, const struct request *r, cons
 	v.cpu_milli -= (double)r->needs.cpu_milli;
 	v.mem_bytes -= (double)r->needs.mem_bytes;
 	gpuset_each(gpu, usable) {
-		struct hold hold = { .kind = ASK_SHARE, .core_milli = a->core_milli,
-				     .mem_mib = a->mem_mib, .group = a->group };
+		struct hold hold = share_hold(a, &n->gpus[gpu], gpu);
 		uint16_t from = outlook_level(&n->gpus[gpu]);
 		uint16_t to = outlook_level_after(&n->gpus[gpu], &hold);
 		uint8_t seen = 0;
@@ -81,6 +133,13 @@ static uint32_t pick_share(const struct scorer *s, const struct request *r, cons
 			best = gpu;
 		}
 	}
+	o->picked = (struct outlook_picked){
+		.usable = best_usable,
+		.cpu_milli = r->needs.cpu_milli,
+		.mem_bytes = r->needs.mem_bytes,
+		.hold = share_hold(a, &n->gpus[best], best),
+		.state = n->state,
+	};
 	return best;
 }
 

@@ -107,27 +107,42 @@ static void rooms(const struct outlook_view *v, struct room *from)
 	}
 }
 
+/* The kinds that need at most so much CPU: how many of `count`, by halves. */
+static uint32_t kinds_within(const struct outlook_kind *k, uint32_t count, double cpu_milli)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (k[middle].cpu_milli <= cpu_milli)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* One shape's part of U.  Kinds of little CPU are limited by the room, the others by the
  * CPU that feeds them. */
-static double shape_usable(const struct outlook_model *m, const struct outlook_shape *h,
-			   const struct outlook_view *v, struct room room)
+static double shape_usable(const struct outlook_kind *kinds, const struct outlook_shape *h,
+			   double cpu_milli, double room_milli)
 {
-	const struct outlook_kind *k = &m->kinds[h->first], *end = &m->kinds[h->end];
-	double cpu_milli = MIN(v->cpu_milli, v->mem_bytes * h->cpu_per_byte);
+	const struct outlook_kind *k = &kinds[h->first];
 	double fed = FEED * cpu_milli * h->size_milli;
-	double weight = 0, rate = 0, rest;
+	uint32_t roomy, fitting = h->end - h->first;
+	double sum = 0, rate = 0;
 
-	if (room.cards < h->gpus || h->least_cpu > cpu_milli)
-		return 0;
-	if (h->most_cpu <= cpu_milli && h->most_cpu * room.milli <= fed)
-		return h->weight * room.milli;
-	for (; k < end && k->cpu_milli <= cpu_milli && k->cpu_milli * room.milli <= fed; k++) {
-		weight = k->weight;
-		rate = k->rate;
+	if (h->most_cpu <= cpu_milli && h->most_cpu * room_milli <= fed)
+		return h->weight * room_milli;
+	if (h->most_cpu > cpu_milli)
+		fitting = kinds_within(k, fitting, cpu_milli);
+	roomy = kinds_within(k, fitting, fed / room_milli);
+	if (roomy) {
+		sum = k[roomy - 1].weight * room_milli;
+		rate = k[roomy - 1].rate;
 	}
-	for (rest = rate; k < end && k->cpu_milli <= cpu_milli; k++)
-		rest = k->rate;
-	return weight * room.milli + (rest - rate) * fed;
+	return sum + (k[fitting - 1].rate - rate) * fed;
 }
 
 /* The sum over shapes of at most so many GPUs.  Shapes come in order of GPUs and share,
@@ -141,18 +156,21 @@ static double usable_up_to(const struct outlook_model *m, const struct outlook_v
 	double sum = 0;
 
 	rooms(v, from);
-	for (uint32_t i = 0; i < m->shapes_count; i++) {
-		const struct outlook_shape *h = &m->shapes[i];
+	for (const struct outlook_shape *h = m->shapes; h < m->shapes + m->shapes_count; h++) {
+		double cpu_milli;
 
-		if (h->gpus > most_gpus)
+		if (h->gpus > most_gpus || h->gpus > from[0].cards)
 			break;
 		if (h->share_milli < share)
 			at = 0;
 		share = h->share_milli;
 		while (at < v->count && v->level[at] < share)
 			at++;
-		if (from[at].cards)
-			sum += shape_usable(m, h, v, from[at]);
+		if (from[at].cards < h->gpus)
+			continue;
+		cpu_milli = MIN(v->cpu_milli, v->mem_bytes * h->cpu_per_byte);
+		if (h->least_cpu <= cpu_milli)
+			sum += shape_usable(m->kinds, h, cpu_milli, from[at].milli);
 	}
 	return sum;
 }
@@ -425,6 +443,7 @@ void outlook_learn(struct outlook *o, const struct cluster *c, const struct mix 
 	}
 	qsort(d.items, d.count, sizeof(*d.items), by_shape);
 	memset(o->cache, 0, sizeof(o->cache));
+	o->picked.state = 0;
 	o->models = cluster_models(c);
 	for (uint32_t i = 0; i < o->models; i++)
 		model_tables(&o->model[i], &d, (uint16_t)i);

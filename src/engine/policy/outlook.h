@@ -67,6 +67,13 @@ struct outlook {
 		double usable;
 		uint32_t state;
 	} cache[OUTLOOK_CACHE];
+	/* U after the share that was picked last: its score is asked for next. */
+	struct outlook_picked {
+		double usable;
+		int64_t cpu_milli, mem_bytes;
+		struct hold hold;
+		uint32_t state;          /* 0: nothing was picked */
+	} picked;
 };
 
 /* A node as it is or would be: free CPU and memory, and what is free on its cards, as levels in
