@@ -59,6 +59,6 @@ char *utf8_show(const char *p, size_t n, char *text)
 		used += plain ? length : 1;
 		i += length ? length : 1;
 	}
-	strcpy(text + used, i < n ? "..." : "");
+	memcpy(text + used, i < n ? "..." : "\0\0\0", sizeof("..."));
 	return text;
 }

@@ -21,11 +21,12 @@ int vec_grow(void *items, size_t *cap, size_t n, size_t item_size)
 	/* `items` points to a pointer of any type: memcpy keeps that legal */
 	void *array;
 	memcpy(&array, items, sizeof(array));
-	array = realloc(array, bytes);
-	if (!array)
+	void *grown = realloc(array, bytes);
+	if (!grown)
 		return -ENOMEM;
-	memcpy(items, &array, sizeof(array));
+	memcpy(items, &grown, sizeof(grown));
 	*cap = want;
+	/* cppcheck-suppress memleak ; the vector owns it now */
 	return 0;
 }
 

@@ -114,8 +114,12 @@ static void line_of(struct strbuf *buf, size_t n, const char *open, const char *
 	strbuf_reset(buf);
 	strbuf_puts(buf, "a\n");
 	strbuf_puts(buf, open);
-	for (size_t i = strlen(open) + strlen(close); i < n; i++)
-		strbuf_putc(buf, 'x');
+	char piece[4096];
+	memset(piece, 'x', sizeof(piece));
+	for (size_t left = n - strlen(open) - strlen(close), add; left > 0; left -= add) {
+		add = MIN(left, sizeof(piece));
+		strbuf_add(buf, piece, add);
+	}
 	strbuf_puts(buf, close);
 	strbuf_puts(buf, "tail\n");
 }

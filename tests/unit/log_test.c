@@ -92,7 +92,8 @@ TEST(large_values_are_cut_between_characters)
 {
 	static char large[3 * LOG_VALUE_MAX];
 	memset(large, 'x', sizeof(large));
-	memcpy(large + LOG_VALUE_MAX - 1, "\xe2\x82\xac", 3);
+	static const char euro[] = { '\xe2', '\x82', '\xac' };
+	memcpy(large + LOG_VALUE_MAX - 1, euro, sizeof(euro));
 	struct log log = log_new(LOG_LOGFMT);
 	log_info(&log, "m", LOG_STRN("v", large, sizeof(large)), LOG_STRN("w", "abc", 2));
 	const char *value = strstr(log_text(&log), " v=") + 3;
