@@ -46,8 +46,7 @@ void gang_result_done(struct gang_result *result)
 static int members_reserve(struct gang_result *ret, uint32_t members)
 {
 	if (members > ret->members_room) {
-		struct gang_member *more =
-			realloc(ret->members, members * sizeof(*ret->members));
+		struct gang_member *more = realloc(ret->members, members * sizeof(*ret->members));
 
 		if (!more)
 			return -ENOMEM;
@@ -227,14 +226,22 @@ static void limits_read(struct gang_planner *g)
 			g->whole_gpus += g->request->asks[i].count;
 }
 
-/* Grows a vector to n zeroed items; what is there stays. */
-#define ZEROED(v, n)                                                                      \
-	(vec_reserve((v), (n)) < 0                                                        \
-		 ? -ENOMEM                                                                \
-		 : ((v)->len < (n) ? (memset((v)->items + (v)->len, 0,                    \
-					     ((n) - (v)->len) * sizeof((v)->items[0])),   \
-				      (v)->len = (n), 0)                                  \
-				   : 0))
+/* Grows an array of numbers or figures to n items, the new ones zeroed. */
+static int grow_zeroed(void *items, size_t *len, size_t *cap, size_t n, size_t item_size)
+{
+	char *array;
+
+	if (n <= *len)
+		return 0;
+	if (vec_grow(items, cap, n, item_size) < 0)
+		return -ENOMEM;
+	memcpy(&array, items, sizeof(array));
+	memset(array + *len * item_size, 0, (n - *len) * item_size);
+	*len = n;
+	return 0;
+}
+
+#define ZEROED(v, n) grow_zeroed(&(v)->items, &(v)->len, &(v)->cap, (n), sizeof((v)->items[0]))
 
 static int scratch_begin(struct gang_planner *g)
 {
@@ -243,7 +250,7 @@ static int scratch_begin(struct gang_planner *g)
 	g->tries = 0;
 	g->failure = 0;
 	g->plan = NULL;
-	if (++g->stamp == 0) {           /* figures of 2^32 calls ago look like today's */
+	if (++g->stamp == 0) { /* figures of 2^32 calls ago look like today's */
 		memset(g->memo, 0, sizeof(g->memo));
 		g->rooms.len = 0;
 		g->stamp = 1;

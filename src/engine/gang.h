@@ -45,11 +45,11 @@
 
 #define GANG_MEMBERS_MAX 65536
 #define GANG_CLASSES_MAX 64
-#define GANG_REASON_MAX 320
+#define GANG_REASON_MAX	 320
 
 enum gang_mode {
-	GANG_PREFERRED,           /* as well as it can be had */
-	GANG_REQUIRED,            /* or not at all */
+	GANG_PREFERRED, /* as well as it can be had */
+	GANG_REQUIRED,	/* or not at all */
 };
 
 /* Members that ask for the same. */
@@ -62,40 +62,40 @@ struct gang_class {
 struct gang_spec {
 	const struct gang_class *classes;
 	uint32_t classes_count;
-	uint8_t strategy;         /* enum strategy */
-	uint8_t leaf_rules;       /* enum gang_mode */
+	uint8_t strategy;   /* enum strategy */
+	uint8_t leaf_rules; /* enum gang_mode */
 	uint8_t latency_sensitive;
-	uint8_t level;            /* all members below one domain of this level (struct
+	uint8_t level;		/* all members below one domain of this level (struct
 				   * domain); 0: anywhere */
-	uint8_t level_mode;       /* enum gang_mode; preferred widens level by level */
-	const char *level_name;   /* for people, "rack"; NULL: the level's number is said */
+	uint8_t level_mode;	/* enum gang_mode; preferred widens level by level */
+	const char *level_name; /* for people, "rack"; NULL: the level's number is said */
 };
 
 struct gang_member {
-	uint32_t class_index, index;           /* which pod of which class */
-	uint32_t pod;                          /* its number while the plan is there */
+	uint32_t class_index, index; /* which pod of which class */
+	uint32_t pod;		     /* its number while the plan is there */
 	struct decision decision;
 };
 
 /* Begin with zero; may be used for any number of calls. */
 struct gang_result {
 	bool placed;
-	struct plan *plan;        /* open if placed, else NULL: commit it or roll it back */
-	struct gang_member *members;           /* class by class, in the order of the spec */
+	struct plan *plan;	     /* open if placed, else NULL: commit it or roll it back */
+	struct gang_member *members; /* class by class, in the order of the spec */
 	uint32_t members_count;
-	uint32_t *leaves;         /* the domains that hold members, in the order of the tree */
+	uint32_t *leaves; /* the domains that hold members, in the order of the tree */
 	uint32_t leaves_count;
-	uint32_t nodes_count;     /* distinct nodes */
-	uint32_t common;          /* the smallest domain that holds them all */
-	bool adjacent;            /* its leaves follow each other below one spine */
-	char reason[GANG_REASON_MAX];          /* "" if placed, else one sentence for people */
+	uint32_t nodes_count;	      /* distinct nodes */
+	uint32_t common;	      /* the smallest domain that holds them all */
+	bool adjacent;		      /* its leaves follow each other below one spine */
+	char reason[GANG_REASON_MAX]; /* "" if placed, else one sentence for people */
 	uint32_t members_room, leaves_room;
 };
 
 struct gang_planner;
 
-struct gang_planner *gang_planner_new(struct engine *e);       /* NULL: out of memory */
-void gang_planner_free(struct gang_planner *g);                /* NULL is fine */
+struct gang_planner *gang_planner_new(struct engine *e); /* NULL: out of memory */
+void gang_planner_free(struct gang_planner *g);		 /* NULL is fine */
 
 /* 0 and ret->placed tells; -EINVAL a spec without members or beyond the limits; -EEXIST
  * a member is placed already; -ENOMEM.  No plan may be open before. */
@@ -106,16 +106,16 @@ int gang_plan(struct gang_planner *g, const struct gang_spec *spec, struct gang_
 struct gang_failed {
 	const struct request *request;
 	const struct pod_spec *pod;
-	uint32_t leaf;            /* where it was; DOMAIN_NONE: not known */
+	uint32_t leaf; /* where it was; DOMAIN_NONE: not known */
 };
 
 /* What is needed to put new members in the place of failed ones. */
 struct gang_repair {
-	const uint32_t *kept;     /* pod numbers of the members that stay */
+	const uint32_t *kept; /* pod numbers of the members that stay */
 	uint32_t kept_count;
 	const struct gang_failed *failed;
 	uint32_t failed_count;
-	uint8_t level;            /* as in struct gang_spec */
+	uint8_t level; /* as in struct gang_spec */
 	uint8_t level_mode;
 	const char *level_name;
 };
@@ -126,8 +126,8 @@ struct gang_repair {
  * required level is kept; otherwise a replacement farther away is better than a gang
  * that stands still.  `members` of the result lists the failed ones in their order
  * (class_index 0), its leaves and nodes are those of the whole gang. */
-int gang_replace(struct gang_planner *g, const struct gang_repair *repair,
-		 struct gang_result *ret, struct err *err);
+int gang_replace(struct gang_planner *g, const struct gang_repair *repair, struct gang_result *ret,
+		 struct err *err);
 
 /* Frees what the result owns, not the plan; the result is zero again. */
 void gang_result_done(struct gang_result *result);

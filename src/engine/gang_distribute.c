@@ -45,7 +45,8 @@ static int by_turn(const void *a, const void *b, void *planner)
 {
 	const struct gang_planner *g = planner;
 	const struct gang_unit *x = a, *y = b;
-	uint64_t x_free = free_milli(g, unit_parent(g, x)), y_free = free_milli(g, unit_parent(g, y));
+	uint64_t x_free = free_milli(g, unit_parent(g, x)),
+		 y_free = free_milli(g, unit_parent(g, y));
 
 	if (x->turn != y->turn)
 		return x->turn < y->turn ? -1 : 1;
@@ -58,10 +59,13 @@ static void take_turns(struct gang_planner *g)
 {
 	struct gang_unit *units = g->units.items;
 
+	if (!g->units.len)
+		return;
 	qsort_r(units, g->units.len, sizeof(*units), by_family, g);
 	for (size_t i = 0; i < g->units.len; i++)
 		units[i].turn = i && unit_parent(g, &units[i]) == unit_parent(g, &units[i - 1])
-					? units[i - 1].turn + 1 : 0;
+					? units[i - 1].turn + 1
+					: 0;
 	qsort_r(units, g->units.len, sizeof(*units), by_turn, g);
 }
 
@@ -171,7 +175,7 @@ static bool distribute_at(struct gang_planner *g, uint32_t level)
 
 bool gang_distribute(struct gang_planner *g)
 {
-	uint32_t least = g->level;       /* 0 unless it is required */
+	uint32_t least = g->level; /* 0 unless it is required */
 
 	for (uint32_t level = g->spec->level + 1u; level-- > least && !g->failure;)
 		if (distribute_at(g, level))

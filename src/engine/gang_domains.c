@@ -84,17 +84,38 @@ static void unit_open(struct gang_planner *g, uint32_t domain)
 		gang_unit_add(g, own);
 }
 
+/* Of the units from `first` on, the children of one domain, one has to be used: without
+ * it the domains beside theirs would not be adjacent. */
+static void keep_roomiest(struct gang_planner *g, size_t first)
+{
+	struct gang_unit *units = g->units.items;
+	struct gang_unit *best = NULL;
+
+	for (size_t i = first; i < g->units.len; i++)
+		if (units[i].place < cluster_domains(g->cluster) &&
+		    (!best || units[i].members > best->members))
+			best = &units[i];
+	if (best)
+		best->kept = true;
+}
+
 /* Domains that are chosen come down to their leaves, as few as possible. */
 static bool units_to_leaves(struct gang_planner *g)
 {
+	uint32_t domains = cluster_domains(g->cluster);
+
 	for (;;) {
 		size_t count = g->units.len, opened = 0;
 
 		for (size_t i = 0; i < count && !g->failure; i++) {
+			size_t end = g->units.len;
+
+			g->units.items[i].kept = g->units.items[i].place < domains;
 			if (gang_is_place(g, g->units.items[i].place))
 				continue;
 			unit_open(g, g->units.items[i].place);
 			g->units.items[i].members = 0;
+			keep_roomiest(g, end);
 			opened++;
 		}
 		if (g->failure || !opened)
@@ -178,11 +199,13 @@ static void parent_any(struct gang_planner *g, struct gang_parent *p)
 static bool any_better(const struct gang_planner *g, const struct gang_parent *a,
 		       const struct gang_parent *b)
 {
-	bool a_outside = !gang_below_preferred(g, a->domain), b_outside = !gang_below_preferred(g, b->domain);
+	bool a_outside = !gang_below_preferred(g, a->domain),
+	     b_outside = !gang_below_preferred(g, b->domain);
 	int by = gang_order(a_outside, b_outside);
 
 	by = by ? by : gang_order(a->units_needed, b->units_needed);
-	by = by ? by : gang_order(cluster_domain(g->cluster, a->domain)->free_milli,
+	by = by ? by
+		: gang_order(cluster_domain(g->cluster, a->domain)->free_milli,
 			     cluster_domain(g->cluster, b->domain)->free_milli);
 	return by < 0;
 }
@@ -293,7 +316,8 @@ static uint32_t parents_deepest(const struct gang_planner *g)
 /* From the innermost domains to the scope. */
 static bool choose_by_level(struct gang_planner *g)
 {
-	uint32_t top = gang_is_place(g, g->scope) ? 0 : cluster_domain(g->cluster, g->scope)->level;
+	uint32_t top =
+		gang_is_place(g, g->scope) ? 0 : cluster_domain(g->cluster, g->scope)->level;
 	uint32_t deepest = g->rules_required ? gang_deepest(g) : parents_deepest(g);
 
 	for (uint32_t level = deepest + 1; level-- > top && !g->failure;) {

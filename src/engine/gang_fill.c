@@ -55,7 +55,8 @@ static void leaves_begin(struct gang_planner *g)
 		g->failure = -ENOMEM;
 		return;
 	}
-	qsort_r(g->units.items, g->units.len, sizeof(*g->units.items), unit_in_tree, g);
+	if (g->units.len)
+		qsort_r(g->units.items, g->units.len, sizeof(*g->units.items), unit_in_tree, g);
 	for (size_t i = 0; i < g->units.len; i++) {
 		struct gang_leaf *leaf = &g->leaves.items[g->leaves.len++];
 
@@ -131,16 +132,17 @@ static void targets_consolidated(struct gang_planner *g)
 
 	for (size_t i = 0; i < g->leaves.len && left; i++) {
 		const struct gang_leaf *leaf = &g->leaves.items[i];
-		struct gang_spot *spot = tightest(picks + leaf->first, leaf->count, left);
+		struct gang_spot *spot;
 
 		if (!leaf->count)
 			continue;
+		spot = tightest(picks + leaf->first, leaf->count, left);
 		if (!spot)
 			spot = &picks[leaf->first];
 		spot->target = MIN(spot->room, left);
 		left -= spot->target;
 	}
-	if (!left)
+	if (!left || !g->picks.len)
 		return;
 	qsort(picks, g->picks.len, sizeof(*picks), spot_by_room);
 	compact(picks, g->picks.len, left);
@@ -171,7 +173,7 @@ static void targets_even(struct gang_planner *g)
 	quotas_even(g);
 	for (size_t i = 0; i < g->leaves.len; i++) {
 		const struct gang_leaf *leaf = &g->leaves.items[i];
-		struct gang_spot *spots = g->picks.items + leaf->first;
+		struct gang_spot *spots = leaf->count ? &g->picks.items[leaf->first] : NULL;
 
 		if (g->spec->strategy == STRATEGY_DISTRIBUTED)
 			spread(spots, leaf->count, leaf->quota);
@@ -189,8 +191,8 @@ static int spot_by_name(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-int gang_place_member(struct gang_planner *g, const struct pod_spec *pod,
-		      const struct request *r, uint32_t node, struct gang_member *ret)
+int gang_place_member(struct gang_planner *g, const struct pod_spec *pod, const struct request *r,
+		      uint32_t node, struct gang_member *ret)
 {
 	struct parts parts;
 	enum verdict v;
@@ -236,8 +238,8 @@ static bool place_main(struct gang_planner *g)
 		const struct gang_spot *spot = &g->picks.items[i];
 
 		for (uint32_t k = 0; k < spot->target; k++)
-			if (!leaf_place(g, g->main_class, index++,
-					&g->leaves.items[spot->leaf], spot->node))
+			if (!leaf_place(g, g->main_class, index++, &g->leaves.items[spot->leaf],
+					spot->node))
 				return false;
 	}
 	return index == g->members;

@@ -22,16 +22,16 @@
 #include "base/vec.h"
 #include "engine/gang.h"
 
-#define GANG_MEMO 4096           /* states of nodes remembered in one call */
-#define GANG_TRIES_MAX 256       /* sets of leaves that are filled in vain, in one call */
+#define GANG_MEMO      4096 /* states of nodes remembered in one call */
+#define GANG_TRIES_MAX 256  /* sets of leaves that are filled in vain, in one call */
 
 /* Of one domain or place, in this call. */
 struct gang_room {
-	uint32_t stamp;           /* figures are of the call with this number */
-	uint32_t members;         /* what the gang may put there; a bound until exact */
-	uint32_t free_members;    /* without max_nodes_per_leaf and max_gpus_per_leaf */
-	uint32_t empty_members;   /* if nothing ran there; UINT32_MAX: not known yet */
-	uint32_t first, count;    /* places: their spots, the roomiest first */
+	uint32_t stamp;		/* figures are of the call with this number */
+	uint32_t members;	/* what the gang may put there; a bound until exact */
+	uint32_t free_members;	/* without max_nodes_per_leaf and max_gpus_per_leaf */
+	uint32_t empty_members; /* if nothing ran there; UINT32_MAX: not known yet */
+	uint32_t first, count;	/* places: their spots, the roomiest first */
 	bool exact;
 };
 
@@ -40,41 +40,42 @@ struct gang_spot {
 	uint64_t rank;
 	uint32_t node;
 	uint32_t room;
-	uint32_t target;          /* members it is to get */
-	uint32_t leaf;            /* index in the chosen leaves */
+	uint32_t target; /* members it is to get */
+	uint32_t leaf;	 /* index in the chosen leaves */
 	uint32_t idle_gpus;
 };
 
 struct gang_memo {
 	uint32_t stamp, bucket;
-	uint32_t room, empty_room;             /* UINT32_MAX: not known yet */
+	uint32_t room, empty_room; /* UINT32_MAX: not known yet */
 };
 
 /* Consecutive children of one domain, with what they are compared by. */
 struct gang_window {
-	bool found, exact, outside;            /* outside: not below the preferred domain */
+	bool found, exact, outside; /* outside: not below the preferred domain */
 	uint32_t start, length;
-	uint32_t nodes;           /* the fewest that hold the gang */
-	uint64_t left;            /* room left over */
+	uint32_t nodes; /* the fewest that hold the gang */
+	uint64_t left;	/* room left over */
 	uint64_t free_milli, parent_free_milli;
-	uint64_t neighbours;      /* room of the leaves beside it */
+	uint64_t neighbours; /* room of the leaves beside it */
 };
 
 /* A domain whose children may hold the gang. */
 struct gang_parent {
-	uint32_t domain;          /* DOMAIN_NONE: the only child is the scope, a leaf */
+	uint32_t domain; /* DOMAIN_NONE: the only child is the scope, a leaf */
 	uint8_t level;
-	bool dead;                /* found unfit */
-	bool visited;             /* rooms below its children are exact */
-	uint8_t visits;           /* to some of them */
-	uint32_t units_needed;    /* any children: how many; 0: they have no room */
+	bool dead;	       /* found unfit */
+	bool visited;	       /* rooms below its children are exact */
+	uint8_t visits;	       /* to some of them */
+	uint32_t units_needed; /* any children: how many; 0: they have no room */
 	struct gang_window best;
 };
 
 struct gang_unit {
-	uint32_t place;           /* place, or a domain with others below it */
+	uint32_t place; /* place, or a domain with others below it */
 	uint32_t members;
-	uint32_t turn;            /* distributed: among its siblings */
+	uint32_t turn; /* distributed: among its siblings */
+	bool kept;     /* has to be among the fewest */
 	uint64_t volume_milli;
 };
 
@@ -86,9 +87,9 @@ struct gang_ban {
 struct gang_leaf {
 	uint32_t place;
 	uint32_t quota;
-	uint32_t first, count;    /* its spots in `picks` */
+	uint32_t first, count; /* its spots in `picks` */
 	uint32_t room;
-	uint32_t nodes;           /* used by the gang */
+	uint32_t nodes; /* used by the gang */
 	uint64_t used_milli;
 };
 
@@ -97,40 +98,40 @@ struct gang_planner {
 	struct cluster *cluster;
 
 	const struct gang_spec *spec;
-	const struct request *request;         /* of the main class */
+	const struct request *request; /* of the main class */
 	uint32_t main_class;
-	uint32_t class_order[GANG_CLASSES_MAX];        /* the largest first */
-	uint32_t class_first[GANG_CLASSES_MAX];        /* its first member in the result */
-	uint32_t members;         /* of the main class */
+	uint32_t class_order[GANG_CLASSES_MAX]; /* the largest first */
+	uint32_t class_first[GANG_CLASSES_MAX]; /* its first member in the result */
+	uint32_t members;			/* of the main class */
 	uint32_t all_members;
 	uint32_t member_milli;
-	uint32_t empty_need;      /* the gang's volume in members of the main class */
-	uint64_t volume_milli;    /* of all classes; 0 if there is one: rooms say it all */
-	uint32_t whole_gpus;      /* of a member of the main class */
-	uint32_t node_members;    /* that an empty node takes; known when a reason is given */
+	uint32_t empty_need;   /* the gang's volume in members of the main class */
+	uint64_t volume_milli; /* of all classes; 0 if there is one: rooms say it all */
+	uint32_t whole_gpus;   /* of a member of the main class */
+	uint32_t node_members; /* that an empty node takes; known when a reason is given */
 	uint32_t leaf_nodes_max, leaf_members_max;
 	uint64_t leaf_milli_max;
 	uint32_t scope, prefer;
-	uint32_t level;           /* required; 0: none */
+	uint32_t level; /* required; 0: none */
 	bool rules_required, single_leaf;
-	bool plain;               /* place as probed, without the scorer's choice of cards */
+	bool plain; /* place as probed, without the scorer's choice of cards */
 	uint32_t tries;
 	uint32_t stamp;
-	int failure;              /* first error of a callee, 0: none */
+	int failure; /* first error of a callee, 0: none */
 
 	struct plan *plan;
 	struct gang_result *result;
 
-	VEC(struct gang_room) rooms;           /* by place */
+	VEC(struct gang_room) rooms; /* by place */
 	VEC(struct gang_spot) spots;
 	VEC(struct gang_spot) picks;
-	VEC(struct gang_spot) others;          /* nodes for classes but the main one */
+	VEC(struct gang_spot) others; /* nodes for classes but the main one */
 	VEC(struct gang_parent) parents;
 	VEC(struct gang_unit) units;
 	VEC(struct gang_ban) bans;
 	VEC(struct gang_leaf) leaves;
 	VEC(uint32_t) nodes_by_room;
-	VEC(uint32_t) node_stamp;              /* by node: used by the gang in this try */
+	VEC(uint32_t) node_stamp; /* by node: used by the gang in this try */
 	uint32_t node_stamp_now;
 	uint32_t top_room;
 	struct gang_memo memo[GANG_MEMO];
@@ -207,8 +208,8 @@ bool gang_distribute(struct gang_planner *g);
  * not all members fit, nothing is placed. */
 bool gang_fill(struct gang_planner *g);
 /* Places one pod where `d` says, in the open plan, and notes it in the result. */
-int gang_place_member(struct gang_planner *g, const struct pod_spec *pod,
-		      const struct request *r, uint32_t node, struct gang_member *ret);
+int gang_place_member(struct gang_planner *g, const struct pod_spec *pod, const struct request *r,
+		      uint32_t node, struct gang_member *ret);
 
 /* gang.c */
 /* Reads the spec and makes the scratch ready; 0 or -ENOMEM. */

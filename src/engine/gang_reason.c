@@ -38,7 +38,7 @@ static void member_words(const struct gang_planner *g, char *words)
 		snprintf(words, WORDS_MAX, "a free %.*s slice", (int)sizeof(ask->mig_profile),
 			 ask->mig_profile);
 	else if (ask->core_milli)
-		snprintf(words, WORDS_MAX, "%u%% of a GPU free", ask->core_milli / 10);
+		snprintf(words, WORDS_MAX, "%d%% of a GPU free", ask->core_milli / 10);
 	else
 		snprintf(words, WORDS_MAX, "room on a shared GPU");
 }
@@ -63,7 +63,8 @@ static void say_no_room(struct gang_planner *g, const struct gang_room *room)
 	amount_words(g, g->members, need);
 	amount_words(g, room->members, have);
 	if (!g->node_members)
-		say(g, "gang of %u: no node could hold a member with %s, even if nothing ran there",
+		say(g,
+		    "gang of %u: no node could hold a member with %s, even if nothing ran there",
 		    g->all_members, member);
 	else
 		say(g, "gang of %u needs %s with %s each%s%s; %s %s", g->all_members, need, member,
@@ -79,8 +80,8 @@ static uint32_t best_of_level(struct gang_planner *g)
 	for (uint32_t d = g->scope; d != DOMAIN_NONE;
 	     d = gang_domain_next(g->cluster, d, g->scope, true))
 		if (cluster_domain(g->cluster, d)->level == g->level &&
-		    (best == DOMAIN_NONE || gang_room_exact(g, d)->members >
-						    gang_room_exact(g, best)->members))
+		    (best == DOMAIN_NONE ||
+		     gang_room_exact(g, d)->members > gang_room_exact(g, best)->members))
 			best = d;
 	return best;
 }
@@ -163,11 +164,13 @@ static void say_rules(struct gang_planner *g, uint32_t level)
 	else
 		snprintf(where, sizeof(where), "%u adjacent %s", best.length,
 			 leaves ? "leaves" : "spines");
-	say(g, "gang of %u needs %s in %s; the best%s%s%s has %s with %s in %s", g->all_members, need,
-	    where, best.domain ? (leaves ? " spine, " : " domain, ") : " of the fabric",
+	say(g, "gang of %u needs %s in %s; the best%s%s%s has %s with %s in %s", g->all_members,
+	    need, where, best.domain ? (leaves ? " spine, " : " domain, ") : " of the fabric",
 	    best.domain ? cluster_domain(g->cluster, best.domain)->name : "",
 	    best.domain ? "," : "", have, member,
-	    best.length == 1 ? "one leaf" : leaves ? "adjacent leaves" : "adjacent spines");
+	    best.length == 1 ? "one leaf"
+	    : leaves	     ? "adjacent leaves"
+			     : "adjacent spines");
 }
 
 /* The level at which the leaf rules apply: the innermost that could hold the gang. */
@@ -197,9 +200,12 @@ void gang_say_why(struct gang_planner *g)
 		say_level(g, best);
 		return;
 	}
-	if (g->rules_required && g->spec->strategy != STRATEGY_DISTRIBUTED && rule_level(g, &level))
+	if (g->rules_required && g->spec->strategy != STRATEGY_DISTRIBUTED &&
+	    rule_level(g, &level))
 		say_rules(g, level);
 	else
-		say(g, "gang of %u: its largest members would fit, but not all its kinds of "
-		       "members together", g->all_members);
+		say(g,
+		    "gang of %u: its largest members would fit, but not all its kinds of "
+		    "members together",
+		    g->all_members);
 }

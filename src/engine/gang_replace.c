@@ -12,26 +12,26 @@
 enum nearness {
 	SAME_LEAF,
 	LEAF_OF_GANG,
-	ADJACENT_LEAF,            /* to the one where it was */
+	ADJACENT_LEAF, /* to the one where it was */
 	ADJACENT_TO_GANG,
-	ELSEWHERE,                /* and then by the smallest common domain */
+	ELSEWHERE, /* and then by the smallest common domain */
 };
 
 struct repair {
 	struct gang_planner *g;
 	const struct gang_repair *spec;
-	const struct gang_failed *failed;      /* the one that is being placed */
-	uint32_t common;          /* of the gang; DOMAIN_NONE: none of it is left */
+	const struct gang_failed *failed; /* the one that is being placed */
+	uint32_t common;		  /* of the gang; DOMAIN_NONE: none of it is left */
 };
 
 /* Where one member may go. */
 struct option {
 	uint32_t node;
 	uint32_t nearness;
-	uint32_t height;          /* levels to climb until it is inside the gang's domain */
+	uint32_t height; /* levels to climb until it is inside the gang's domain */
 	uint64_t leaf_free_milli;
 	uint32_t idle_gpus;
-	bool fresh;               /* the gang does not use the node yet */
+	bool fresh; /* the gang does not use the node yet */
 	uint64_t rank;
 };
 
@@ -60,9 +60,8 @@ static int use_node(struct repair *r, uint32_t node, uint64_t milli)
 	leaf->used_milli += milli;
 	leaf->nodes += g->node_stamp.items[node] != g->node_stamp_now;
 	g->node_stamp.items[node] = g->node_stamp_now;
-	r->common = r->common == DOMAIN_NONE
-			    ? domain
-			    : gang_domain_common(g->cluster, r->common, domain);
+	r->common = r->common == DOMAIN_NONE ? domain
+					     : gang_domain_common(g->cluster, r->common, domain);
 	return 0;
 }
 
@@ -148,7 +147,8 @@ static bool leaf_open(const struct repair *r, uint32_t domain, bool fresh)
 {
 	const struct gang_planner *g = r->g;
 	const struct gang_leaf *leaf = leaf_of_gang(g, domain);
-	uint64_t used = leaf ? leaf->used_milli : 0, milli = gang_request_milli(r->failed->request);
+	uint64_t used = leaf ? leaf->used_milli : 0,
+		 milli = gang_request_milli(r->failed->request);
 
 	if (used + milli > g->leaf_milli_max)
 		return false;
@@ -166,8 +166,7 @@ static void option_node(const struct repair *r, uint32_t node, struct option opt
 	option.idle_gpus = n->idle_gpus;
 	option.rank = n->rank;
 	if (n->idle_gpus >= g->whole_gpus && leaf_open(r, n->domain, option.fresh) &&
-	    option_better(&option, best) &&
-	    fit_node(g->cluster, r->failed->request, node) == FITS)
+	    option_better(&option, best) && fit_node(g->cluster, r->failed->request, node) == FITS)
 		*best = option;
 }
 
@@ -236,13 +235,15 @@ static void say_no_replacement(const struct repair *r)
 			 "no node has room for gang member %s, whose place failed",
 			 r->failed->pod->uid);
 	else if (spec->level_name)
-		snprintf(ret->reason, sizeof(ret->reason),
-			 "no node in the %s of its gang has room for member %s, whose place failed",
-			 spec->level_name, r->failed->pod->uid);
+		snprintf(
+			ret->reason, sizeof(ret->reason),
+			"no node in the %s of its gang has room for member %s, whose place failed",
+			spec->level_name, r->failed->pod->uid);
 	else
 		snprintf(ret->reason, sizeof(ret->reason),
 			 "no node in the gang's domain of level %u has room for member %s, whose "
-			 "place failed", spec->level, r->failed->pod->uid);
+			 "place failed",
+			 spec->level, r->failed->pod->uid);
 }
 
 static bool replace_one(struct repair *r, uint32_t index)
@@ -302,8 +303,8 @@ static int repair_check(const struct gang_planner *g, const struct gang_repair *
 	return 0;
 }
 
-int gang_replace(struct gang_planner *g, const struct gang_repair *repair,
-		 struct gang_result *ret, struct err *err)
+int gang_replace(struct gang_planner *g, const struct gang_repair *repair, struct gang_result *ret,
+		 struct err *err)
 {
 	struct gang_class class = { .count = repair->failed_count };
 	struct gang_spec spec = { .classes = &class, .classes_count = 1 };
@@ -317,7 +318,8 @@ int gang_replace(struct gang_planner *g, const struct gang_repair *repair,
 	class.request = repair->failed[0].request;
 	class.pods = repair->failed[0].pod;
 	if (gang_begin(g, &spec, ret) < 0)
-		return err_set(err, ENOMEM, "out of memory for a gang of %u", repair->failed_count);
+		return err_set(err, ENOMEM, "out of memory for a gang of %u",
+			       repair->failed_count);
 	ret->placed = replace_all(&r);
 	if (ret->placed) {
 		ret->members_count = repair->failed_count;

@@ -235,9 +235,11 @@ static void place_visit(struct gang_planner *g, uint32_t place, struct gang_room
 			spot_add(g, node);
 	}
 	room->count = (uint32_t)g->spots.len - room->first;
+	room->members = room->free_members = 0;
+	if (!room->count)
+		return;
 	spots = g->spots.items + room->first;
-	if (room->count)
-		qsort(spots, room->count, sizeof(*spots), spot_compare);
+	qsort(spots, room->count, sizeof(*spots), spot_compare);
 	for (uint32_t i = 0; i < room->count; i++) {
 		all += spots[i].room;
 		bounded += i < g->leaf_nodes_max ? spots[i].room : 0;

@@ -55,7 +55,7 @@ uint32_t gang_window_shortest(const struct gang_planner *g)
 		members += units[end].members;
 		volume += units[end].volume_milli;
 		while (gang_enough(g, members - units[start].members,
-			      volume - units[start].volume_milli)) {
+				   volume - units[start].volume_milli)) {
 			members -= units[start].members;
 			volume -= units[start].volume_milli;
 			start++;
@@ -195,6 +195,8 @@ uint32_t gang_ideal(struct gang_planner *g, uint32_t domain)
 	return (uint32_t)best;
 }
 
+/* Those that are kept, in the order of the tree, so that they do not suffice before the
+ * last of them; then the roomiest first. */
 static int unit_compare(const void *a, const void *b, void *planner)
 {
 	const struct gang_planner *g = planner;
@@ -204,14 +206,23 @@ static int unit_compare(const void *a, const void *b, void *planner)
 
 	if (!x->members != !y->members)
 		return x->members ? -1 : 1;
+	if (x->kept != y->kept)
+		return x->kept ? -1 : 1;
 	if (x_own != y_own)
 		return x_own ? 1 : -1;
-	if (x->members != y->members)
+	if (!x->kept && x->members != y->members)
 		return x->members > y->members ? -1 : 1;
 	if (x->place == y->place)
 		return 0;
 	return gang_domain_before(g->cluster, gang_place_domain(g, x->place),
-				  gang_place_domain(g, y->place)) ? -1 : 1;
+				  gang_place_domain(g, y->place))
+		       ? -1
+		       : 1;
+}
+
+static uint32_t unit_parent(const struct gang_planner *g, const struct gang_unit *unit)
+{
+	return cluster_domain(g->cluster, gang_place_domain(g, unit->place))->parent;
 }
 
 /* The last unit need not be the roomiest: the tightest that does. */
@@ -223,6 +234,8 @@ static void fit_last(struct gang_planner *g, size_t last, uint64_t members, uint
 	for (size_t i = last + 1; i < g->units.len; i++)
 		if (units[i].members && units[i].members < units[best].members &&
 		    units[i].place < cluster_domains(g->cluster) &&
+		    (!units[last].kept ||
+		     unit_parent(g, &units[i]) == unit_parent(g, &units[last])) &&
 		    gang_enough(g, members + units[i].members, volume + units[i].volume_milli))
 			best = i;
 	units[last] = units[best];
@@ -234,7 +247,8 @@ bool gang_fewest(struct gang_planner *g)
 	struct gang_unit *units = g->units.items;
 	uint64_t members = 0, volume = 0;
 
-	qsort_r(units, g->units.len, sizeof(*units), unit_compare, g);
+	if (g->units.len)
+		qsort_r(units, g->units.len, sizeof(*units), unit_compare, g);
 	for (size_t i = 0; i < g->units.len && units[i].members; i++) {
 		if (gang_enough(g, members + units[i].members, volume + units[i].volume_milli)) {
 			fit_last(g, i, members, volume);

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "engine/gang.h"
 
-#define GPUS 8
+#define GPUS	 8
 #define GANG_MAX 64
 
 struct fabric {
@@ -33,7 +33,8 @@ static inline void fabric_done(struct fabric *f)
 	engine_free(f->engine);
 }
 
-static inline void add_node(struct fabric *f, const char *name, const char *const *path, uint32_t depth)
+static inline void add_node(struct fabric *f, const char *name, const char *const *path,
+			    uint32_t depth)
 {
 	char uuids[GPUS][48];
 	struct gpu_spec gpus[GPUS];
@@ -56,8 +57,8 @@ static inline void add_node(struct fabric *f, const char *name, const char *cons
 
 struct shape {
 	uint32_t spines;
-	uint32_t leaves;          /* of a spine */
-	uint32_t nodes;           /* of a leaf */
+	uint32_t leaves; /* of a spine */
+	uint32_t nodes;	 /* of a leaf */
 	uint32_t max_nodes_per_leaf, max_gpus_per_leaf;
 };
 
@@ -144,7 +145,7 @@ static inline void occupy_leaf(struct fabric *f, uint32_t spine, uint32_t leaf, 
 }
 
 struct rules {
-	uint32_t count;           /* members */
+	uint32_t count; /* members */
 	enum strategy strategy;
 	enum gang_mode leaf_rules;
 	bool latency_sensitive;
@@ -198,7 +199,8 @@ static inline const char *leaves_of(const struct fabric *f)
 	for (uint32_t i = 0; i < f->result.leaves_count; i++) {
 		const struct domain *d = cluster_domain(f->cluster, f->result.leaves[i]);
 		const char *above = d->parent == DOMAIN_NONE
-					    ? "" : cluster_domain(f->cluster, d->parent)->name;
+					    ? ""
+					    : cluster_domain(f->cluster, d->parent)->name;
 
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s/%s", i ? " " : "",
 					above, d->name);
@@ -223,8 +225,8 @@ static inline const char *node_of(const struct fabric *f, uint32_t member)
 	return cluster_node(f->cluster, f->result.members[member].decision.node)->name;
 }
 
-#define FABRIC(f, spine_count, leaf_count, ...)                              \
-	struct fabric f CLEANUP(fabric_done) = fabric_new((struct shape){    \
+#define FABRIC(f, spine_count, leaf_count, ...)                           \
+	struct fabric f CLEANUP(fabric_done) = fabric_new((struct shape){ \
 		.spines = spine_count, .leaves = leaf_count, .nodes = __VA_ARGS__ })
 
 #endif

@@ -19,7 +19,7 @@ TEST(four_nodes_take_a_complete_leaf)
 	FABRIC(f, 2, 4, 4);
 	occupy(&f, "s1-l1-n1", 1);
 	PLACED(&f, 4, .leaf_rules = GANG_REQUIRED);
-	CHECK_STR(leaves_of(&f), "s1/l4");        /* two adjacent ones stay */
+	CHECK_STR(leaves_of(&f), "s1/l4"); /* two adjacent ones stay */
 	CHECK_INT(f.result.nodes_count, 4);
 }
 
@@ -61,7 +61,7 @@ TEST(the_fullest_leaf_that_fits_goes_first)
 	PLACED(&f, 1);
 	CHECK_STR(leaves_of(&f), "s2/l3");
 	PLACED(&f, 3);
-	CHECK_STR(leaves_of(&f), "s2/l4");      /* the fuller spine, beside the full leaf */
+	CHECK_STR(leaves_of(&f), "s2/l4"); /* the fuller spine, beside the full leaf */
 }
 
 TEST(a_leaf_alone_goes_before_one_of_a_pair)
@@ -83,8 +83,9 @@ TEST(required_rules_refuse_scattered_nodes_and_say_what_is_missing)
 		  "gang of 8 needs 8 nodes in 2 adjacent leaves; the best spine, s1, has 5 nodes "
 		  "with 8 free GPUs in adjacent leaves");
 	REFUSED(&f, 4, .leaf_rules = GANG_REQUIRED);
-	CHECK_STR(f.result.reason, "gang of 4 needs 4 nodes in one leaf; the best spine, s1, has 3 "
-				   "nodes with 8 free GPUs in one leaf");
+	CHECK_STR(f.result.reason,
+		  "gang of 4 needs 4 nodes in one leaf; the best spine, s1, has 3 "
+		  "nodes with 8 free GPUs in one leaf");
 	PLACED(&f, 3, .leaf_rules = GANG_REQUIRED);
 }
 
@@ -127,13 +128,14 @@ TEST(a_gang_over_spines_takes_adjacent_ones)
 	PLACED(&f, 16);
 	CHECK_STR(leaves_of(&f), "s3/l1 s3/l2 s4/l1 s4/l2");
 	CHECK(f.result.common == 0);
-	PLACED(&f, 16, .leaf_rules = GANG_REQUIRED);    /* no spine could hold it */
+	PLACED(&f, 16, .leaf_rules = GANG_REQUIRED); /* no spine could hold it */
 	PLACED(&f, 28);
 	occupy(&f, "s3-l1-n1", 8);
 	occupy(&f, "s1-l1-n1", 8);
 	REFUSED(&f, 16, .leaf_rules = GANG_REQUIRED);
-	CHECK_STR(f.result.reason, "gang of 16 needs 16 nodes in 2 adjacent spines; the best of the "
-				   "fabric has 15 nodes with 8 free GPUs in adjacent spines");
+	CHECK_STR(f.result.reason,
+		  "gang of 16 needs 16 nodes in 2 adjacent spines; the best of the "
+		  "fabric has 15 nodes with 8 free GPUs in adjacent spines");
 	PLACED(&f, 16);
 }
 
@@ -156,8 +158,8 @@ TEST(max_nodes_per_leaf_bounds_what_a_gang_takes)
 	PLACED(&f, 8);
 	CHECK_INT(f.result.leaves_count, 4);
 	REFUSED(&f, 9);
-	CHECK_STR(f.result.reason,
-		  "gang of 9 needs 9 nodes with 8 free GPUs each; the limits per leaf allow 8 nodes");
+	CHECK_STR(f.result.reason, "gang of 9 needs 9 nodes with 8 free GPUs each; the limits per "
+				   "leaf allow 8 nodes");
 }
 
 TEST(max_gpus_per_leaf_bounds_what_a_gang_takes)
@@ -180,7 +182,7 @@ TEST(several_members_share_the_fewest_nodes)
 	CHECK_INT(f.result.nodes_count, 2);
 	occupy(&f, "s1-l2-n3", 4);
 	PLACED(&f, 4);
-	CHECK_STR(node_of(&f, 0), "s1-l2-n3");          /* the tightest node */
+	CHECK_STR(node_of(&f, 0), "s1-l2-n3"); /* the tightest node */
 	PLACED(&f, 12);
 	CHECK_STR(leaves_of(&f), "s1/l2");
 	CHECK_STR(node_of(&f, 11), "s1-l2-n3");
@@ -191,7 +193,7 @@ TEST(several_members_share_the_fewest_nodes)
 		occupy(&f, name, 6);
 	}
 	PLACED(&f, 8);
-	CHECK_STR(leaves_of(&f), "s1/l2");              /* one node instead of four */
+	CHECK_STR(leaves_of(&f), "s1/l2"); /* one node instead of four */
 	CHECK_INT(f.result.nodes_count, 1);
 }
 
@@ -202,8 +204,9 @@ TEST(members_of_one_node_need_one_leaf)
 	occupy(&f, "s1-l1-n1", 4);
 	occupy(&f, "s1-l2-n1", 4);
 	REFUSED(&f, 8, .leaf_rules = GANG_REQUIRED);
-	CHECK_STR(f.result.reason, "gang of 8 needs room for 8 members in one leaf; the best spine, "
-				   "s1, has room for 4 members with 1 free GPU in one leaf");
+	CHECK_STR(f.result.reason,
+		  "gang of 8 needs room for 8 members in one leaf; the best spine, "
+		  "s1, has room for 4 members with 1 free GPU in one leaf");
 	PLACED(&f, 8);
 }
 
@@ -218,7 +221,7 @@ TEST(distributed_takes_as_many_leaves_as_possible)
 	CHECK_INT(members_in(&f, "s2-l3-"), 2);
 	occupy_leaf(&f, 1, 1, 4);
 	PLACED(&f, 3, .strategy = STRATEGY_DISTRIBUTED);
-	CHECK_STR(leaves_of(&f), "s1/l2 s2/l1 s2/l2");  /* the emptier spine gives two */
+	CHECK_STR(leaves_of(&f), "s1/l2 s2/l1 s2/l2"); /* the emptier spine gives two */
 	PLACED(&f, 3, .strategy = STRATEGY_DISTRIBUTED, .latency_sensitive = true);
 	CHECK_INT(f.result.leaves_count, 1);
 }
@@ -251,8 +254,9 @@ TEST(a_required_level_holds_all_members_or_none)
 	}
 	PLACED(&f, 12, .level = 1, .level_mode = GANG_REQUIRED);
 	REFUSED(&f, 13, .level = 1, .level_mode = GANG_REQUIRED);
-	CHECK_STR(f.result.reason, "gang of 13 needs 13 nodes with 8 free GPUs each in one domain of "
-				   "level 1; the best, s2, has 12 nodes");
+	CHECK_STR(f.result.reason,
+		  "gang of 13 needs 13 nodes with 8 free GPUs each in one domain of "
+		  "level 1; the best, s2, has 12 nodes");
 	PLACED(&f, 13, .level = 1);
 	PLACED(&f, 3, .level = 2, .level_mode = GANG_REQUIRED);
 	REFUSED(&f, 4, .level = 2, .level_mode = GANG_REQUIRED);
@@ -270,8 +274,7 @@ TEST(a_distributed_gang_keeps_its_level_while_it_can)
 	CHECK_STR(leaves_of(&f), "s2/l1 s2/l2 s2/l3 s2/l4");
 	PLACED(&f, 17, .strategy = STRATEGY_DISTRIBUTED, .level = 1);
 	CHECK_INT(f.result.leaves_count, 8);
-	REFUSED(&f, 17, .strategy = STRATEGY_DISTRIBUTED, .level = 1,
-		.level_mode = GANG_REQUIRED);
+	REFUSED(&f, 17, .strategy = STRATEGY_DISTRIBUTED, .level = 1, .level_mode = GANG_REQUIRED);
 }
 
 TEST(the_preferred_and_the_required_domain_hold)
@@ -351,7 +354,8 @@ TEST(classes_of_members_go_into_the_same_leaves)
 		{ &launcher, f.pods, 1 },
 		{ &f.request, f.pods + 1, 4 },
 	};
-	struct gang_spec spec = { .classes = classes, .classes_count = 2,
+	struct gang_spec spec = { .classes = classes,
+				  .classes_count = 2,
 				  .leaf_rules = GANG_REQUIRED };
 	struct err err = ERR_INIT;
 
@@ -377,7 +381,8 @@ TEST(a_second_class_of_full_nodes_makes_the_gang_larger)
 		{ &f.request, f.pods, 4 },
 		{ &other, f.pods + 4, 4 },
 	};
-	struct gang_spec spec = { .classes = classes, .classes_count = 2,
+	struct gang_spec spec = { .classes = classes,
+				  .classes_count = 2,
 				  .leaf_rules = GANG_REQUIRED };
 	struct err err = ERR_INIT;
 	uint64_t before;
