@@ -8,6 +8,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "engine/gang.h"
+#include "engine/preempt.h"
 #include "sim/world_private.h"
 
 /* The members of one gang. */
@@ -115,11 +116,10 @@ static void describe(const struct world *w, const struct troop *t, const struct 
 }
 
 static void settle_members(struct world *w, const struct troop *t, struct world_pod **pods,
-			   const struct ranks *r, struct gang_result *g, uint32_t members)
+			   const struct ranks *r, struct gang_result *g, uint32_t members,
+			   struct strbuf *why)
 {
-	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
-
-	describe(w, t, g, members, &why);
+	describe(w, t, g, members, why);
 	plan_commit(g->plan);
 	g->plan = NULL;
 	for (uint32_t i = 0; i < g->members_count; i++) {
@@ -128,13 +128,46 @@ static void settle_members(struct world *w, const struct troop *t, struct world_
 
 		if (r)
 			at += (size_t)(r->classes[m->class_index].pods - r->specs);
-		world_placed(w, pods[at], m->pod, &m->decision, &why);
+		world_placed(w, pods[at], m->pod, &m->decision, why);
 	}
+}
+
+/* The members' own priority: that of the least important one. */
+static int32_t priority_of(const struct troop *t, bool *preempts)
+{
+	int32_t priority = INT32_MAX;
+
+	*preempts = true;
+	for (size_t i = 0; i < t->waiting.len; i++) {
+		priority = MIN(priority, t->waiting.items[i]->wish->priority);
+		*preempts &= t->waiting.items[i]->wish->preempts;
+	}
+	return priority;
+}
+
+/* Evicts what is in the gang's way and plans it again; as it was if nothing helps. */
+static int make_room(struct world *w, const struct troop *t, const struct gang_spec *spec,
+		     struct gang_result *g, struct strbuf *why, struct err *err)
+{
+	struct preemption p CLEANUP(preemption_done) = { 0 };
+	bool preempts;
+	int32_t priority = priority_of(t, &preempts);
+
+	if (w->config.no_preemption || !preempts)
+		return 0;
+	int rc = preempt_gang(w->engine, w->planner, spec, priority, &p, err);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc < 0 || (rc = world_evict(w, &p, t->waiting.items[0], why, err)) < 0)
+		return rc;
+	gang_result_done(g);
+	return gang_plan(w->planner, spec, g, err);
 }
 
 static int place_whole(struct world *w, const struct troop *t, struct err *err)
 {
 	const struct wish *first = t->waiting.items[0]->wish;
+	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct ranks r CLEANUP(ranks_done) = { .count = 0 };
 	struct gang_result g CLEANUP(gang_result_done) = { 0 };
 	int rc = line_up(w, t, t->gang->members, &r, err);
@@ -148,10 +181,12 @@ static int place_whole(struct world *w, const struct troop *t, struct err *err)
 		.latency_sensitive = first->request.latency_sensitive,
 	};
 	rc = gang_plan(w->planner, &spec, &g, err);
+	if (rc == 0 && !g.placed)
+		rc = make_room(w, t, &spec, &g, &why, err);
 	if (rc < 0)
 		return rc;
 	if (g.placed)
-		settle_members(w, t, r.pods, &r, &g, t->gang->members);
+		settle_members(w, t, r.pods, &r, &g, t->gang->members, &why);
 	else
 		all_wait(w, t, g.reason);
 	return 0;
@@ -163,6 +198,7 @@ static int repair(struct world *w, const struct troop *t, uint32_t missing, stru
 	struct gang_failed *failed = calloc(missing, sizeof(*failed));
 	struct pod_spec *specs = calloc(missing, sizeof(*specs));
 	struct gang_result g CLEANUP(gang_result_done) = { 0 };
+	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
 	int rc = failed && specs ? 0 : err_set(err, ENOMEM, "out of memory");
 
 	for (uint32_t i = 0; i < missing && rc == 0; i++) {
@@ -177,7 +213,7 @@ static int repair(struct world *w, const struct troop *t, uint32_t missing, stru
 		rc = gang_replace(w->planner, &r, &g, err);
 	if (rc == 0 && g.placed)
 		settle_members(w, t, t->waiting.items, NULL, &g,
-			       missing + (uint32_t)t->placed.len);
+			       missing + (uint32_t)t->placed.len, &why);
 	else if (rc == 0)
 		all_wait(w, t, g.reason);
 	free(failed);

@@ -107,10 +107,10 @@ static void refuse(struct world *w, struct world_pod *pod)
 	world_waits(w, pod, text.s);
 }
 
-/* Victims by their records: numbers change while they are removed. */
-static int evict(struct world *w, const struct preemption *p, const struct world_pod *for_pod,
-		 struct strbuf *why, struct err *err)
+int world_evict(struct world *w, const struct preemption *p, const struct world_pod *for_pod,
+		struct strbuf *why, struct err *err)
 {
+	/* By their records: numbers change while they are removed. */
 	VEC(struct world_pod *) victims CLEANUP(vec_cleanup) = { 0 };
 
 	for (uint32_t i = 0; i < p->victims_count; i++) {
@@ -140,7 +140,7 @@ static int preempt_for(struct world *w, struct world_pod *pod, struct err *err)
 		return 0;
 	if (rc < 0)
 		return err_set(err, -rc, "out of memory");
-	rc = evict(w, &p, pod, &why, err);
+	rc = world_evict(w, &p, pod, &why, err);
 	if (rc == 0)
 		rc = place_pod(w, pod, &p.decisions[0], &why, err);
 	return rc < 0 ? rc : 1;

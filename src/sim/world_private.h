@@ -10,6 +10,7 @@
 #include "sim/world.h"
 
 struct gang_planner;
+struct preemption;
 
 struct world {
 	const struct fleet *fleet;
@@ -42,6 +43,9 @@ void world_waits(struct world *w, struct world_pod *pod, const char *text);
 /* Off its node, waiting again. */
 void world_unplace(struct world *w, struct world_pod *pod, enum world_event event);
 void world_tell(struct world *w, enum world_event event, const struct world_pod *pod);
+/* Takes the victims off their nodes, and says so in `why`. */
+int world_evict(struct world *w, const struct preemption *p, const struct world_pod *for_pod,
+		struct strbuf *why, struct err *err);
 uint32_t world_gang_number(struct world *w, const char *gang);
 
 /* world_gang.c: tries the gang of which `first` is a waiting member. */
