@@ -150,8 +150,9 @@ static enum verdict assign_asks(const struct choose *ch, const struct node *n,
 		uint16_t from = ret->count;
 		enum verdict v = choose_gpus(ch, order[i], &trial, ret);
 
+		/* The first had the node to itself: nothing could help it. */
 		if (v != FITS)
-			return v;
+			return i && search_gpus(ch, order, n, ret) ? FITS : v;
 		for (uint16_t h = from; h < ret->count; h++) {
 			if (!hold_book(&trial, &ret->holds[h], ch->seats))
 				return NO_FREE_GPU;

@@ -18,4 +18,9 @@ struct choose {
 enum verdict choose_gpus(const struct choose *ch, uint8_t ask, const struct node *n,
 			 struct assignment *ret);
 
+/* All asks of the request together, in that order, by trying every way; false if there is
+ * none (or it was not found in time).  For when choosing one by one has failed. */
+bool search_gpus(const struct choose *ch, const uint8_t *order, const struct node *n,
+		 struct assignment *ret);
+
 #endif
