@@ -255,6 +255,10 @@ static int scratch_begin(struct gang_planner *g)
 		g->rooms.len = 0;
 		g->stamp = 1;
 	}
+	if (g->node_stamp_now > UINT32_MAX / 2) {
+		g->node_stamp.len = 0;
+		g->node_stamp_now = 0;
+	}
 	if (ZEROED(&g->rooms, 2 * (size_t)cluster_domains(g->cluster)) < 0 ||
 	    ZEROED(&g->node_stamp, (size_t)cluster_nodes_end(g->cluster)) < 0 ||
 	    ZEROED(&g->nodes_by_room, (size_t)g->members + 1) < 0)
@@ -283,6 +287,7 @@ void gang_result_clear(struct gang_planner *g, struct gang_result *ret)
 	ret->plan = NULL;
 	ret->reason[0] = '\0';
 	ret->members_count = ret->leaves_count = ret->nodes_count = 0;
+	memset(ret->by_verdict, 0, sizeof(ret->by_verdict));
 }
 
 int gang_result_end(struct gang_planner *g, struct err *err)

@@ -85,10 +85,13 @@ struct gang_result {
 	uint32_t members_count;
 	uint32_t *leaves; /* the domains that hold members, in the order of the tree */
 	uint32_t leaves_count;
-	uint32_t nodes_count;	      /* distinct nodes */
-	uint32_t common;	      /* the smallest domain that holds them all */
-	bool adjacent;		      /* its leaves follow each other below one spine */
-	char reason[GANG_REASON_MAX]; /* "" if placed, else one sentence for people */
+	uint32_t nodes_count;		    /* distinct nodes */
+	uint32_t common;		    /* the smallest domain that holds them all */
+	bool adjacent;			    /* its leaves follow each other below one spine */
+	char reason[GANG_REASON_MAX];	    /* "" if placed, else one sentence for people */
+	uint32_t refused_class;		    /* whose members the counts are about */
+	uint32_t by_verdict[VERDICT_COUNT]; /* if not placed: nodes by what they say to one
+					     * member; FITS are those with room for some */
 	uint32_t members_room, leaves_room;
 };
 

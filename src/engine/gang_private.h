@@ -47,6 +47,7 @@ struct gang_spot {
 
 struct gang_memo {
 	uint32_t stamp, bucket;
+	uint32_t verdict;	   /* UINT32_MAX: not known yet, as the next two */
 	uint32_t room, empty_room; /* UINT32_MAX: not known yet */
 };
 
@@ -138,6 +139,8 @@ struct gang_planner {
 };
 
 /* gang_room.c */
+/* What the node says to one member of the main class. */
+enum verdict gang_node_verdict(struct gang_planner *g, uint32_t node);
 struct gang_room *gang_room(struct gang_planner *g, uint32_t place);
 /* Visits the nodes below, once in a call. */
 struct gang_room *gang_room_exact(struct gang_planner *g, uint32_t place);

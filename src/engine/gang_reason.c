@@ -184,12 +184,21 @@ static bool rule_level(struct gang_planner *g, uint32_t *ret)
 	return false;
 }
 
+static void count_verdicts(struct gang_planner *g)
+{
+	g->result->refused_class = g->main_class;
+	for (uint32_t node = 0; node < cluster_nodes_end(g->cluster); node++)
+		if (cluster_node(g->cluster, node)->name)
+			g->result->by_verdict[gang_node_verdict(g, node)]++;
+}
+
 void gang_say_why(struct gang_planner *g)
 {
 	const struct gang_room *room = gang_room_exact(g, g->scope);
 	uint32_t best = DOMAIN_NONE, level = 0;
 
 	g->node_members = gang_empty_node_room(g);
+	count_verdicts(g);
 	if (room->members < g->members) {
 		say_no_room(g, room);
 		return;

@@ -123,7 +123,7 @@ static struct gang_memo *memo_of(struct gang_planner *g, uint32_t bucket)
 	struct gang_memo *memo = &g->memo[bucket % GANG_MEMO];
 
 	if (memo->stamp != g->stamp || memo->bucket != bucket)
-		*memo = (struct gang_memo){ g->stamp, bucket, UNKNOWN, UNKNOWN };
+		*memo = (struct gang_memo){ g->stamp, bucket, UNKNOWN, UNKNOWN, UNKNOWN };
 	return memo;
 }
 
@@ -138,6 +138,20 @@ uint32_t gang_node_room(struct gang_planner *g, uint32_t node)
 	if (memo->room == UNKNOWN)
 		memo->room = probe_now(g, n);
 	return memo->room;
+}
+
+enum verdict gang_node_verdict(struct gang_planner *g, uint32_t node)
+{
+	const struct node *n = cluster_node(g->cluster, node);
+	enum verdict v = fit_identity(g->cluster, g->request, node);
+	struct gang_memo *memo = memo_of(g, n->bucket);
+	struct assignment a;
+
+	if (v != FITS)
+		return v;
+	if (memo->verdict == UNKNOWN)
+		memo->verdict = assign_state(g->cluster, NULL, g->request, n, &a);
+	return (enum verdict)memo->verdict;
 }
 
 static uint32_t node_empty_room(struct gang_planner *g, uint32_t node)

@@ -66,4 +66,63 @@ TEST(a_replacement_farther_away_is_better_than_none)
 	CHECK_STR(node_of(&f, 0), "s2-l1-n1");
 }
 
+TEST(replacements_keep_together_and_within_the_limits)
+{
+	FABRIC(f, 1, 3, 4, .max_nodes_per_leaf = 2);
+	struct gang_failed failed[2];
+	struct gang_repair repair = { .failed = failed, .failed_count = 2 };
+	struct err err = ERR_INIT;
+	uint32_t kept;
+
+	PLACED(&f, 3);
+	CHECK_STR(leaves_of(&f), "s1/l1 s1/l2");
+	commit(&f);
+	kept = f.result.members[0].pod;
+	repair.kept = &kept;
+	repair.kept_count = 1;
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t node = f.result.members[i + 1].decision.node;
+
+		failed[i] = (struct gang_failed){ &f.request, &f.pods[i + 1],
+						  cluster_node(f.cluster, node)->domain };
+		cluster_node_remove(f.cluster, node);
+	}
+	CHECK(gang_replace(f.planner, &repair, &f.result, &err) == 0);
+	CHECKF(f.result.placed, "%s", f.result.reason);
+	CHECK_STR(leaves_of(&f), "s1/l1 s1/l2");
+	CHECK_INT(f.result.nodes_count, 3);
+	CHECK_INT(cluster_pods_count(f.cluster), 3);
+	CHECK_STR(cluster_node(f.cluster, cluster_pod(f.cluster, kept)->node)->name, "s1-l1-n1");
+}
+
+TEST(a_replacement_prefers_a_leaf_that_the_gang_uses)
+{
+	FABRIC(f, 1, 4, 4);
+	struct gang_failed failed;
+	struct gang_repair repair = { .failed = &failed, .failed_count = 1 };
+	struct err err = ERR_INIT;
+	uint32_t kept[6], lost;
+
+	occupy_leaf(&f, 1, 4, 1);
+	PLACED(&f, 7);
+	CHECK_STR(leaves_of(&f), "s1/l3 s1/l4");
+	commit(&f);
+	occupy_leaf(&f, 1, 2, 1);
+	for (uint32_t i = 1; i < 7; i++)
+		kept[i - 1] = f.result.members[i].pod;
+	engine_remove(f.engine, kept[5]); /* a place becomes free in l4 */
+	repair.kept = kept;
+	repair.kept_count = 5;
+	lost = f.result.members[0].decision.node;
+	failed = (struct gang_failed){ &f.request, &f.pods[0],
+				       cluster_node(f.cluster, lost)->domain };
+	cluster_node_remove(f.cluster, lost);
+	CHECK(gang_replace(f.planner, &repair, &f.result, &err) == 0);
+	CHECKF(f.result.placed, "%s", f.result.reason);
+	CHECK_STR(leaves_of(&f), "s1/l3 s1/l4");
+	repair.failed_count = 0;
+	rollback(&f);
+	CHECK(gang_replace(f.planner, &repair, &f.result, &err) == -EINVAL);
+}
+
 TEST_MAIN()

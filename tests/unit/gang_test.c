@@ -108,6 +108,8 @@ TEST(preferred_rules_take_more_adjacent_leaves_then_scattered_ones)
 	REFUSED(&f, 5);
 	CHECK_STR(f.result.reason,
 		  "gang of 5 needs 5 nodes with 8 free GPUs each; there are only 4 nodes");
+	CHECK_INT(f.result.by_verdict[FITS], 4);
+	CHECK_INT(f.result.by_verdict[NO_FREE_GPU], 28);
 }
 
 TEST(a_leaf_in_between_is_used_so_that_leaves_stay_adjacent)
