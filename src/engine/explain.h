@@ -8,9 +8,10 @@
  *
  * is kube-scheduler's own form: each "count reason", in the order of these strings.
  *
- * explain_request() visits every node once or twice (100,000 nodes: tens of
- * milliseconds), so it is for refusals and for people, not for each decision.  It
- * changes nothing and allocates nothing; the texts go into the caller's buffer.
+ * explain_request() visits every node, but asks nodes in the same state once (100,000
+ * nodes: some milliseconds if they are alike, tens if not), so it is for refusals and for
+ * people, not for each decision.  It changes nothing and allocates nothing; the texts go
+ * into the caller's buffer.
  */
 #ifndef GS_ENGINE_EXPLAIN_H
 #define GS_ENGINE_EXPLAIN_H

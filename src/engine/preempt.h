@@ -34,7 +34,8 @@
  *
  * Nothing is changed.  Cost: a walk over all pods, then per candidate at most
  * 2^PREEMPT_EXACT trials of a microsecond or two, nearly all of them cut off by the
- * bound.
+ * bound.  Measured, on full nodes of 8 pods: 1,000 nodes 4-7 ms, 100,000 nodes 0.2 s; a
+ * gang of 256 nodes 20 ms and 2.5 s.
  */
 #ifndef GS_ENGINE_PREEMPT_H
 #define GS_ENGINE_PREEMPT_H

@@ -357,7 +357,7 @@ static int choose_units(struct eviction *ev, size_t count, bool used_only)
 	ev->chosen.len = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct unit *unit = &ev->units.items[i];
-		const uint32_t *pods = &ev->pods.items[unit->first];
+		const uint32_t *pods = ev->pods.items + unit->first;
 		bool used = !used_only;
 
 		for (uint32_t p = 0; p < unit->count; p++)

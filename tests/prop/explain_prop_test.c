@@ -80,15 +80,15 @@ static void check_text(const struct world *w, const struct request *r, const str
 	struct explain_reason reasons[EXPLAIN_REASONS_MAX];
 	uint32_t count = explain_reasons(w->engine, r, x, reasons), sum = 0;
 	struct strbuf buf = STRBUF_INIT;
-	unsigned available, nodes;
+	char expect[64];
 
 	for (uint32_t i = 0; i < count; i++)
 		sum += reasons[i].nodes;
 	CHECK_INT(sum + x->by_verdict[FITS], x->nodes);
 	explain_refusal(w->engine, r, x, &buf);
-	CHECK(sscanf(buf.s, "%u/%u nodes are available", &available, &nodes) == 2);
-	CHECK_INT(available, x->by_verdict[FITS]);
-	CHECK_INT(nodes, x->nodes);
+	snprintf(expect, sizeof(expect), "%u/%u nodes are available",
+		 (unsigned)x->by_verdict[FITS], (unsigned)x->nodes);
+	CHECK(strncmp(buf.s, expect, strlen(expect)) == 0);
 	CHECK(buf.s[buf.len - 1] == '.');
 	strbuf_reset(&buf);
 	explain_choices(w->engine, r, x, &buf);

@@ -317,6 +317,29 @@ TEST(a_full_node_is_searched_greedily_and_well)
 	engine_free(e);
 }
 
+/* The bounds promise room on every node; only the last of them has the links. */
+TEST(a_solution_is_found_however_far_down_the_list_it_is)
+{
+	struct engine *e = fleet_new();
+	struct links *links CLEANUP(links_freep) = two_pairs();
+	struct request r = whole(2);
+
+	for (unsigned i = 0; i <= PREEMPT_NODES + 8; i++) {
+		char name[32], uid[32];
+		bool last = i == PREEMPT_NODES + 8;
+
+		snprintf(name, sizeof(name), "node-%05u", i);
+		snprintf(uid, sizeof(uid), "pod-%05u", i);
+		fleet_node(e, name,
+			   (struct fleet_node){ .gpus = 4, .links = last ? links : NULL });
+		fleet_pod(e, uid, name, whole(4), PRIORITY(0));
+	}
+	r.asks[0].min_gbps = 400;
+	r.asks[0].bandwidth_mode = PICK_REQUIRED;
+	CHECK_STR(outcome(e, r, 10), "pod-01032 > node-01032");
+	engine_free(e);
+}
+
 TEST(costs_compare_part_by_part)
 {
 	const struct preempt_cost base = { 1, 2, 3, 4, 5 };
