@@ -23,6 +23,7 @@ struct world {
 	struct gang_planner *planner;
 	struct gang_result result, again;
 	uint32_t max_nodes, max_gpus;
+	bool zone;		 /* one more level, around all spines */
 	uint32_t spines, leaves; /* leaves in all */
 	uint32_t leaf_spine[LEAVES_MAX], leaf_domain[LEAVES_MAX];
 	uint32_t pods_made;
@@ -43,15 +44,15 @@ static void world_done(struct world *w)
 static void node_add(struct world *w, uint32_t spine, uint32_t leaf, uint32_t n)
 {
 	char names[3][32], uuids[GPUS][48];
-	const char *path[] = { names[0], names[1] };
+	const char *path[] = { "zone", names[0], names[1] };
 	struct gpu_spec gpus[GPUS];
 	struct node_spec spec = {
 		.name = names[2],
 		.allocatable = { 64000, INT64_C(1) << 40, INT64_C(1) << 40, 110 },
 		.gpus = gpus,
 		.gpus_count = GPUS,
-		.domains = path,
-		.domains_count = 2,
+		.domains = w->zone ? path : path + 1,
+		.domains_count = w->zone ? 3 : 2,
 	};
 	uint32_t node;
 
@@ -77,6 +78,7 @@ static void world_init(struct world *w, uint64_t seed, bool limits)
 		w->max_nodes = config.max_nodes_per_leaf = 1 + rng_below(&w->rng, 4);
 	if (limits && rng_chance(&w->rng, 1, 4))
 		w->max_gpus = config.max_gpus_per_leaf = 8 + rng_below(&w->rng, 24);
+	w->zone = rng_chance(&w->rng, 1, 3);
 	w->engine = engine_new(&config);
 	CHECK(w->engine != NULL);
 	w->cluster = engine_cluster(w->engine);
@@ -514,7 +516,7 @@ TEST(gangs_of_several_classes_are_whole_or_leave_no_trace)
 				.strategy = (uint8_t)rng_below(&w.rng, 3),
 				.leaf_rules = (uint8_t)rng_below(&w.rng, 2),
 				.latency_sensitive = (uint8_t)rng_below(&w.rng, 2),
-				.level = (uint8_t)rng_below(&w.rng, 3),
+				.level = (uint8_t)rng_below(&w.rng, 4),
 				.level_mode = (uint8_t)rng_below(&w.rng, 2),
 			};
 			uint32_t all = 0;
