@@ -6,6 +6,7 @@
  */
 #include "base/attr.h"
 #include "engine/gang.h"
+#include "engine/preempt_units.h"
 #include "engine/victims.h"
 
 #include <assert.h>
@@ -13,17 +14,6 @@
 #include <string.h>
 
 #define FIRST_STEP 64 /* units that are taken away before the first try */
-
-/* What is evicted together, on all nodes. */
-struct unit {
-	struct preempt_cost cost;
-	uint64_t leaf_free_milli; /* of the first pod's leaf, the next four too */
-	uint64_t rank;
-	uint32_t leaf, idle_gpus;
-	const char *uid;
-	uint32_t gang;
-	uint32_t first, count; /* its pods in `pods` */
-};
 
 struct seat { /* a member on a node */
 	uint64_t rank;
@@ -38,8 +28,7 @@ struct eviction {
 	struct err *err;
 	struct gang_result result;
 	struct victims victims;
-	VEC(uint32_t) pods;		     /* by unit */
-	VEC(struct unit) units;		     /* cheapest first */
+	struct preempt_units units;
 	VEC(struct pod *) detached;	     /* a stack */
 	size_t away;			     /* units that are detached */
 	VEC(struct seat) seats;		     /* by node */
@@ -51,121 +40,11 @@ static void eviction_done(struct eviction *ev)
 {
 	gang_result_done(&ev->result);
 	victims_done(&ev->victims);
-	vec_done(&ev->pods);
-	vec_done(&ev->units);
+	preempt_units_done(&ev->units);
 	vec_done(&ev->detached);
 	vec_done(&ev->seats);
 	vec_done(&ev->members);
 	vec_done(&ev->chosen);
-}
-
-/* Whether evictions on the node could make room for a member. */
-static bool node_relevant(const struct eviction *ev, uint32_t node)
-{
-	for (uint32_t i = 0; i < ev->spec->classes_count; i++) {
-		const struct request *r = ev->spec->classes[i].request;
-		enum verdict v = fit_node(ev->cluster, r, node);
-
-		if (v == FITS || victims_may_help(r, v))
-			return true;
-	}
-	return false;
-}
-
-static int pod_by_gang(const void *a, const void *b, void *cluster)
-{
-	const struct pod *x = cluster_pod(cluster, *(const uint32_t *)a);
-	const struct pod *y = cluster_pod(cluster, *(const uint32_t *)b);
-
-	if (x->gang != y->gang)
-		return VICTIMS_ORDER(x->gang, y->gang);
-	return strcmp(x->uid, y->uid);
-}
-
-/* Every pod that may go, those of a gang side by side. */
-static int find_pods(struct eviction *ev)
-{
-	const struct victims *v = &ev->victims;
-
-	for (uint32_t i = 0; i < cluster_pods_end(ev->cluster); i++) {
-		const struct pod *pod = cluster_pod(ev->cluster, i);
-		const struct victims_gang *gang;
-
-		if (!pod || pod->priority >= v->priority)
-			continue;
-		gang = pod->gang ? victims_gang_of(v, pod) : NULL;
-		if (gang ? gang->kept : !node_relevant(ev, pod->node))
-			continue;
-		if (vec_push(&ev->pods, i) < 0)
-			return -ENOMEM;
-	}
-	if (ev->pods.len)
-		qsort_r(ev->pods.items, ev->pods.len, sizeof(*ev->pods.items), pod_by_gang,
-			ev->cluster);
-	return 0;
-}
-
-static void unit_describe(const struct eviction *ev, struct unit *unit)
-{
-	const struct pod *pod = cluster_pod(ev->cluster, ev->pods.items[unit->first]);
-	const struct node *n = cluster_node(ev->cluster, pod->node);
-
-	unit->cost = (struct preempt_cost)PREEMPT_COST_NONE;
-	for (uint32_t i = 0; i < unit->count; i++) {
-		uint32_t number = ev->pods.items[unit->first + i];
-		struct preempt_cost cost = victims_pod_cost(cluster_pod(ev->cluster, number));
-
-		preempt_cost_add(&unit->cost, &cost);
-	}
-	unit->leaf = n->domain;
-	unit->leaf_free_milli = cluster_domain(ev->cluster, n->domain)->free_milli;
-	unit->idle_gpus = n->idle_gpus;
-	unit->rank = n->rank;
-	unit->uid = pod->uid;
-	unit->gang = pod->gang;
-}
-
-static int unit_compare(const void *a, const void *b)
-{
-	const struct unit *x = a, *y = b;
-
-	if ((x->cost.violations > 0) != (y->cost.violations > 0))
-		return VICTIMS_ORDER(x->cost.violations > 0, y->cost.violations > 0);
-	if (x->cost.highest != y->cost.highest)
-		return VICTIMS_ORDER(x->cost.highest, y->cost.highest);
-	if (x->leaf_free_milli != y->leaf_free_milli)
-		return VICTIMS_ORDER(y->leaf_free_milli, x->leaf_free_milli);
-	if (x->leaf != y->leaf)
-		return VICTIMS_ORDER(x->leaf, y->leaf);
-	if (x->idle_gpus != y->idle_gpus)
-		return VICTIMS_ORDER(y->idle_gpus, x->idle_gpus);
-	if (x->rank != y->rank)
-		return VICTIMS_ORDER(x->rank, y->rank);
-	return strcmp(x->uid, y->uid);
-}
-
-static int find_units(struct eviction *ev)
-{
-	uint32_t last_gang = 0;
-
-	if (find_pods(ev) < 0)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < ev->pods.len; i++) {
-		uint32_t gang = cluster_pod(ev->cluster, ev->pods.items[i])->gang;
-
-		if (gang && gang == last_gang) {
-			ev->units.items[ev->units.len - 1].count++;
-			continue;
-		}
-		last_gang = gang;
-		if (vec_push(&ev->units, ((struct unit){ .first = i, .count = 1 })) < 0)
-			return -ENOMEM;
-	}
-	for (size_t i = 0; i < ev->units.len; i++)
-		unit_describe(ev, &ev->units.items[i]);
-	if (ev->units.len)
-		qsort(ev->units.items, ev->units.len, sizeof(struct unit), unit_compare);
-	return vec_reserve(&ev->detached, cluster_pods_count(ev->cluster));
 }
 
 static void detach(struct eviction *ev, uint32_t number)
@@ -195,12 +74,12 @@ static void restore(struct eviction *ev)
 static void detach_units(struct eviction *ev, size_t count)
 {
 	while (ev->away > count)
-		attach_down_to(ev, ev->detached.len - ev->units.items[--ev->away].count);
+		attach_down_to(ev, ev->detached.len - ev->units.list.items[--ev->away].count);
 	while (ev->away < count) {
-		const struct unit *unit = &ev->units.items[ev->away++];
+		const struct preempt_unit *unit = &ev->units.list.items[ev->away++];
 
 		for (uint32_t p = 0; p < unit->count; p++)
-			detach(ev, ev->pods.items[unit->first + p]);
+			detach(ev, ev->units.pods.items[unit->first + p]);
 	}
 }
 
@@ -227,12 +106,12 @@ static int try_units(struct eviction *ev, size_t count)
 /* The smallest number of units without which the gang fits; they are away afterwards. */
 static int fewest_units(struct eviction *ev, size_t *ret)
 {
-	size_t low = 0, high = MIN(FIRST_STEP, ev->units.len);
+	size_t low = 0, high = MIN(FIRST_STEP, ev->units.list.len);
 	int rc = high ? try_units(ev, high) : 0;
 
-	while (rc == 0 && high < ev->units.len) {
+	while (rc == 0 && high < ev->units.list.len) {
 		low = high;
-		high = MIN(2 * high, ev->units.len);
+		high = MIN(2 * high, ev->units.list.len);
 		rc = try_units(ev, high);
 	}
 	if (rc <= 0)
@@ -356,8 +235,8 @@ static int choose_units(struct eviction *ev, size_t count, bool used_only)
 	restore(ev);
 	ev->chosen.len = 0;
 	for (size_t i = 0; i < count; i++) {
-		const struct unit *unit = &ev->units.items[i];
-		const uint32_t *pods = ev->pods.items + unit->first;
+		const struct preempt_unit *unit = &ev->units.list.items[i];
+		const uint32_t *pods = ev->units.pods.items + unit->first;
 		bool used = !used_only;
 
 		for (uint32_t p = 0; p < unit->count; p++)
@@ -445,9 +324,7 @@ static uint32_t count_gangs(struct eviction *ev)
 {
 	uint32_t gangs = 0, last = 0;
 
-	if (ev->chosen.len)
-		qsort_r(ev->chosen.items, ev->chosen.len, sizeof(uint32_t), pod_by_gang,
-			ev->cluster);
+	preempt_units_sort(ev->cluster, ev->chosen.items, ev->chosen.len);
 	for (size_t i = 0; i < ev->chosen.len; i++) {
 		uint32_t gang = cluster_pod(ev->cluster, ev->chosen.items[i])->gang;
 
@@ -496,7 +373,9 @@ static int evict(struct eviction *ev, int32_t priority)
 		return rc < 0 ? rc : 0;
 	rc = victims_init(&ev->victims, ev->cluster, priority);
 	if (rc == 0)
-		rc = find_units(ev);
+		rc = preempt_units_find(&ev->units, &ev->victims, ev->spec);
+	if (rc == 0)
+		rc = vec_reserve(&ev->detached, cluster_pods_count(ev->cluster));
 	if (rc == 0)
 		rc = fewest_units(ev, &units);
 	if (rc == 0)
