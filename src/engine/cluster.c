@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cluster.c - the cluster's life, its change log and the order of its nodes. */
+#include "base/attr.h"
 #include "engine/cluster_private.h"
 
 #include <errno.h>
@@ -46,15 +47,32 @@ void node_close(struct cluster *c, struct node *n)
 	domain_steps(c, n->domain);
 }
 
+static struct change *log_next(struct cluster *c)
+{
+	return &c->log[c->log_head++ % LOG_SIZE];
+}
+
 void log_slot(struct cluster *c, uint32_t slot)
 {
+	struct change *last = &c->log[c->slot_change[slot] % LOG_SIZE];
+	struct change change = { .at = slot, .bucket = c->slot_bucket[slot], .kind = CHANGE_SLOT };
+
+	if (c->slot_node[slot] != NODE_NONE) {
+		const struct node *n = node_at(c, c->slot_node[slot]);
+
+		change.cpu_milli = (uint32_t)MIN(MAX(n->free.cpu_milli, 0), UINT32_MAX);
+		change.top_core_milli = n->top_core_milli;
+		change.idle_gpus = n->idle_gpus;
+	}
+	if (last->kind == CHANGE_SLOT && last->at == slot)
+		last->kind = CHANGE_VOID;
 	c->slot_change[slot] = (uint32_t)c->log_head;
-	c->log[c->log_head++ % LOG_SIZE] = slot;
+	*log_next(c) = change;
 }
 
 void log_block(struct cluster *c, uint32_t block)
 {
-	c->log[c->log_head++ % LOG_SIZE] = LOG_BLOCK | block;
+	*log_next(c) = (struct change){ .at = block, .kind = CHANGE_BLOCK };
 }
 
 struct cluster *cluster_new(const struct cluster_config *config)

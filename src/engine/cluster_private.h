@@ -10,9 +10,11 @@
  * same state share a bucket and whatever was computed for it.  Bucket 0 is "no node".
  * Numbers are used again; the generation tells a new bucket from the old one.
  *
- * Change log.  A ring of the last LOG_SIZE changes: a slot whose node changed, or with
- * LOG_BLOCK a block whose domain changed its utilisation step.  A reader remembers how
- * far it has read; one that fell behind by more than the ring starts afresh.
+ * Change log.  A ring of the last LOG_SIZE changes: a slot whose node changed, or a block
+ * whose domain changed its utilisation step.  An entry carries what most readers need to
+ * see that the change does not concern them, for in a large cluster everything else is far
+ * from the processor.  A later change of the same slot voids the earlier entry.  A reader
+ * remembers how far it has read; one that fell behind by more than the ring starts afresh.
  */
 #ifndef GS_ENGINE_CLUSTER_PRIVATE_H
 #define GS_ENGINE_CLUSTER_PRIVATE_H
@@ -24,9 +26,19 @@
 #include "engine/cluster.h"
 
 #define LOG_SIZE (1u << 16)
-#define LOG_BLOCK (1u << 31)
 #define BUCKET_EMPTY 0
 #define NODES_MAX 1000000u
+
+enum change_kind { CHANGE_VOID, CHANGE_SLOT, CHANGE_BLOCK };
+
+struct change {
+	uint32_t at;                     /* slot or block */
+	uint32_t bucket;                 /* that the slot is in now */
+	uint32_t cpu_milli;              /* free; UINT32_MAX: that or more */
+	uint16_t top_core_milli;         /* as in the node */
+	uint8_t idle_gpus;
+	uint8_t kind;                    /* enum change_kind */
+};
 
 struct bucket {
 	char *key;
@@ -72,7 +84,7 @@ struct cluster {
 	uint32_t generation;
 	char *key;                       /* scratch for the bytes of one state */
 
-	uint32_t *log;
+	struct change *log;
 	uint64_t log_head;               /* entries ever written */
 
 	VEC(struct pod *) pods;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* index.c - classes, block winners and the tournament over them. */
 #include "engine/index.h"
+#include "base/attr.h"
 #include "engine/cluster_private.h"
 
 #include <errno.h>
@@ -34,6 +35,9 @@ struct class {
 	uint32_t leaves;                 /* of the tournament: a power of two >= blocks */
 	uint32_t cells_room, blocks_room;
 	bool by_identity;                /* names, labels or domains matter */
+	bool passed_over;                /* nodes that cannot fit were not asked why */
+	uint32_t least_idle;             /* what a node must have at least, see cannot_fit() */
+	uint16_t least_core_milli;
 	struct cell *cells;              /* by bucket */
 	struct best *best;               /* by block */
 	uint32_t *tree;                  /* [1] is the winner of all; block numbers */
@@ -130,6 +134,26 @@ static void class_account(struct index *ix, struct class *k)
 		class_evict(ix, ix->oldest);
 }
 
+static void class_least(struct class *k)
+{
+	for (uint8_t i = 0; i < k->request.asks_count; i++) {
+		const struct ask *a = &k->request.asks[i];
+
+		if (a->kind == ASK_WHOLE)
+			k->least_idle += a->count;
+		else if (a->kind == ASK_SHARE)
+			k->least_core_milli = MAX(k->least_core_milli, a->core_milli);
+	}
+}
+
+/* A quick no for most of the nodes that change: they are full. */
+static bool cannot_fit(const struct class *k, const struct change *change)
+{
+	return change->idle_gpus < k->least_idle ||
+	       change->top_core_milli < k->least_core_milli ||
+	       (change->cpu_milli < UINT32_MAX && change->cpu_milli < k->request.needs.cpu_milli);
+}
+
 static struct class *class_find(struct index *ix, const struct request *r)
 {
 	uint64_t hash = request_hash(r, ix->seed);
@@ -148,6 +172,7 @@ static struct class *class_find(struct index *ix, const struct request *r)
 	k->request = *r;
 	k->hash = hash;
 	k->by_identity = r->selector_count || r->domain != DOMAIN_NONE;
+	class_least(k);
 	k->epoch = ix->scorer->epoch - 1;
 	k->next = *head;
 	*head = k;
@@ -293,10 +318,17 @@ static void tree_play(const struct cluster *c, struct class *k, uint32_t at)
 	k->tree[at] = block_better(c, k, b, a) ? b : a;
 }
 
+/* After a block has changed.  Where it neither was nor is the winner, nothing above can
+ * have changed either. */
 static void tree_raise(const struct cluster *c, struct class *k, uint32_t block)
 {
-	for (uint32_t at = (block + k->leaves) / 2; at; at /= 2)
+	for (uint32_t at = (block + k->leaves) / 2; at; at /= 2) {
+		uint32_t before = k->tree[at];
+
 		tree_play(c, k, at);
+		if (before != block && k->tree[at] != block)
+			return;
+	}
 }
 
 /* Brings the whole class up to date.  Scores of buckets that it knows are kept, unless
@@ -306,6 +338,7 @@ static void class_rebuild(struct index *ix, struct class *k)
 	const struct cluster *c = ix->cluster;
 
 	ix->stats.rebuilds++;
+	k->passed_over = false;
 	if (k->epoch != ix->scorer->epoch)
 		memset(k->cells, 0, k->cells_room * sizeof(*k->cells));
 	k->epoch = ix->scorer->epoch;
@@ -334,16 +367,20 @@ static void class_reprice(struct index *ix, struct class *k)
 }
 
 /* One node has changed: its block's winner, if that is affected. */
-static bool slot_update(struct index *ix, struct class *k, uint32_t slot)
+static bool slot_update(struct index *ix, struct class *k, const struct change *change)
 {
-	uint32_t block = slot / BLOCK_NODES;
+	uint32_t slot = change->at, block = slot / BLOCK_NODES;
 	struct best *b = &k->best[block];
 	int32_t value;
 
 	slot_identify(ix, k, slot);
-	if (ix->cluster->slot_node[slot] == NODE_NONE || b->slot == slot) {
+	if (change->bucket == BUCKET_EMPTY || b->slot == slot) {
 		block_scan(ix, k, block);
 		return true;
+	}
+	if (cannot_fit(k, change)) {
+		k->passed_over = true;
+		return false;
 	}
 	value = slot_value(ix, k, slot);
 	if (!slot_better(ix->cluster, value, slot, b))
@@ -358,19 +395,18 @@ static void class_replay(struct index *ix, struct class *k)
 {
 	const struct cluster *c = ix->cluster;
 
-	for (uint64_t at = k->cursor; at != c->log_head; at++) {
-		uint32_t entry = c->log[at % LOG_SIZE];
-		uint32_t block = entry & ~LOG_BLOCK;
+	for (; k->cursor != c->log_head; k->cursor++) {
+		const struct change *change = &c->log[k->cursor % LOG_SIZE];
+		uint32_t block = change->at;
 
-		if (entry & LOG_BLOCK) {
+		if (change->kind == CHANGE_BLOCK)
 			block_offset(ix, k, block);
-			tree_raise(c, k, block);
-		} else if (c->slot_change[entry] == (uint32_t)at) {
-			if (slot_update(ix, k, entry))
-				tree_raise(c, k, entry / BLOCK_NODES);
-		}
+		else if (change->kind == CHANGE_SLOT && slot_update(ix, k, change))
+			block /= BLOCK_NODES;
+		else
+			continue;
+		tree_raise(c, k, block);
 	}
-	k->cursor = c->log_head;
 }
 
 static int class_sync(struct index *ix, struct class *k)
@@ -407,6 +443,8 @@ int index_best(struct index *ix, const struct request *r, uint32_t *node, int32_
 	}
 	if (!k->blocks)
 		return 0;
+	if (k->best[k->tree[1]].local < 0 && k->passed_over)
+		class_rebuild(ix, k);    /* nothing fits: the nearest miss is asked for */
 	b = &k->best[k->tree[1]];
 	if (b->local >= 0) {
 		*node = ix->cluster->slot_node[b->slot];
