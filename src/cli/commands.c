@@ -16,11 +16,7 @@ struct command {
 
 static const struct command commands[] = {
 	{ "simulate", false, "place a trace or manifests on a described cluster", cmd_simulate },
-#ifdef GS_HAVE_DEMO
 	{ "demo", false, "watch work being placed on a simulated cluster", cmd_demo },
-#else
-	{ .name = "demo" },
-#endif
 	{ .name = "run" },
 	{ .name = "extender" },
 	{ .name = "webhook" },

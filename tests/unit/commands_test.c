@@ -47,6 +47,7 @@ TEST(help_lists_commands_and_goes_to_the_output)
 	CHECK_INT(c->exit_code, CLI_OK);
 	CHECK(strstr(c->out, "Usage: gpu-scheduler COMMAND"));
 	CHECK(strstr(c->out, "simulate"));
+	CHECK(strstr(c->out, "demo"));
 	CHECK_STR(c->complaints, "");
 	CHECK_INT(CALL(W("gpu-scheduler"), W("help"))->exit_code, CLI_OK);
 	CHECK_INT(CALL(W("gpu-scheduler"), W("-h"))->exit_code, CLI_OK);
