@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dialect_bench.h"
+
+#include "dialect/annotations.h"
+#include "engine/assign.h"
+#include "engine/engine.h"
+
+#define LONG "a-container-whose-name-is-as-long-as-kubernetes-lets-it-become"
+
+static const char *mig_uuid(void *context, uint32_t node, const struct hold *hold)
+{
+	(void)node;
+	(void)hold;
+	return context;
+}
+
+/* Two containers: GPUs 1 and 4 whole, and half of GPU 6. */
+static void prepare(struct bench *b, struct decision *d)
+{
+	bench_init(b);
+	CHECK(bench_read(b, "kind: Pod\nmetadata: {name: p}\nspec: {containers: ["
+			    "{name: train, resources: {limits: {nvidia.com/gpu: 2}}},"
+			    "{name: watch}, {name: serve, resources: {limits:"
+			    " {elasticgpu.io/gpu-core: 50, elasticgpu.io/gpu-memory: 100}}}]}\n") == 0);
+	*d = (struct decision){ .node = cluster_node_find(b->cluster, "alpha"), .score = 7 };
+	d->assignment.count = 3;
+	d->assignment.gpus = 1 << 1 | 1 << 4 | 1 << 6;
+	d->assignment.holds[0] = (struct hold){ .gpu = 1, .ask = 0, .kind = ASK_WHOLE };
+	d->assignment.holds[1] = (struct hold){ .gpu = 4, .ask = 0, .kind = ASK_WHOLE };
+	d->assignment.holds[2] = (struct hold){ .gpu = 6, .ask = 1, .kind = ASK_SHARE,
+						.core_milli = 500, .mem_mib = 100 };
+}
+
+static struct annotations_input input_of(const struct bench *b, const struct decision *d)
+{
+	return (struct annotations_input){ .cluster = b->cluster, .wish = &b->wish, .decision = d,
+					   .scheduler = "gpu-scheduler", .attempt = 2 };
+}
+
+TEST(ids_where_every_gpu_is_visible)
+{
+	struct bench b;
+	struct decision d;
+	struct annotations list;
+
+	prepare(&b, &d);
+	struct annotations_input in = input_of(&b, &d);
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	CHECK_STR(annotations_find(&list, "gpu.scheduling/allocated"), "alpha:1,4,6");
+	CHECK_STR(annotations_find(&list, "gpu.scheduling/visible-devices"), "1,4,6");
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-train"), "1,4");
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-serve"), "6");
+	CHECK(annotations_find(&list, "elasticgpu.io/container-watch") == NULL);
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/assumed"), "true");
+	CHECK_STR(annotations_find(&list, "gpu.scheduling/decision"),
+		  "{\"node\":\"alpha\",\"gpus\":["
+		  "{\"id\":1,\"uuid\":\"GPU-alpha-1\",\"coreMilli\":1000,\"memoryMiB\":80000,\"ask\":0},"
+		  "{\"id\":4,\"uuid\":\"GPU-alpha-4\",\"coreMilli\":1000,\"memoryMiB\":80000,\"ask\":0},"
+		  "{\"id\":6,\"uuid\":\"GPU-alpha-6\",\"coreMilli\":500,\"memoryMiB\":100,\"ask\":1}],"
+		  "\"containers\":{\"train\":1,\"serve\":2},\"attempt\":2,"
+		  "\"scheduler\":\"gpu-scheduler\",\"score\":7}");
+	bench_done(&b);
+}
+
+TEST(positions_where_only_the_decided_ones_are_visible)
+{
+	struct bench b;
+	struct decision d;
+	struct annotations list;
+
+	prepare(&b, &d);
+	struct annotations_input in = input_of(&b, &d);
+	in.visibility = VISIBLE_DECIDED;
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	CHECK_STR(annotations_find(&list, "gpu.scheduling/visible-devices"), "0,1,2");
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-train"), "0,1");
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-serve"), "0");
+	in.mps = true;
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-serve"), "GPU-alpha-6");
+	bench_done(&b);
+}
+
+TEST(slices_are_named_by_uuid)
+{
+	static char uuid[] = "MIG-1234";
+	struct bench b;
+	struct decision d;
+	struct annotations list;
+	struct err err = ERR_INIT;
+
+	bench_init(&b);
+	CHECK(bench_read(&b, "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c,"
+			     " resources: {limits: {nvidia.com/mig-1g.10gb: 1}}}]}\n") == 0);
+	uint32_t number = cluster_node_find(b.cluster, "alpha");
+	d = (struct decision){ .node = number };
+	d.assignment.count = 1;
+	d.assignment.gpus = 1;
+	d.assignment.holds[0] = (struct hold){ .gpu = 0, .ask = 0, .kind = ASK_MIG };
+	struct annotations_input in = input_of(&b, &d);
+	CHECK_INT(annotations_make(&in, &b.arena, &list, &err), -ENOENT);
+	CHECK_STR(err.text, "the MIG slice on GPU 0 of alpha has no UUID yet");
+	in.slice_uuid = mig_uuid;
+	in.context = uuid;
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-c"), "MIG-1234");
+	CHECK(strstr(annotations_find(&list, "gpu.scheduling/decision"),
+		     "\"mig\":{\"profile\":\"7g.80gb\",\"start\":0}") != NULL);
+	/* Where only the slice is visible, it is the first device. */
+	in.slice_uuid = NULL;
+	in.visibility = VISIBLE_DECIDED;
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-c"), "0");
+	bench_done(&b);
+}
+
+TEST(long_container_names_make_legal_keys)
+{
+	char key[ANNOTATION_KEY_MAX], other[ANNOTATION_KEY_MAX];
+
+	CHECK_STR(annotation_container_key("main", key), "elasticgpu.io/container-main");
+	annotation_container_key(LONG, key);
+	CHECK_INT(strlen(strchr(key, '/') + 1), 63);
+	CHECK(annotation_key_check(key, NULL) == 0);
+	/* The same but for the last letter. */
+	annotation_container_key(LONG "s", other);
+	CHECK(strcmp(key, other) != 0);
+	CHECK_STR(annotation_container_key(LONG, other), key);
+}
+
+TEST(keys_that_kubernetes_refuses_are_refused)
+{
+	static const char *const bad[] = { "", "/x", "x/", "a/b/c", "-x/y", "x/-y", "x/y_", "x y/z",
+					   "x/" LONG "-and-more" };
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		CHECKF(annotation_key_check(bad[i], &err) == -EINVAL, "row %zu", i);
+	CHECK_STR(err.text, "\"x/" LONG "-and-more\" is no legal key for an annotation");
+	CHECK(annotation_key_check("a.b/c_d.e", NULL) == 0);
+}
+
+TEST_MAIN()
