@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any pod, with any objects around it, becomes a request that the engine can take, or one
+ * sentence.  The same text gives the same answer, and a request that fits is placed. */
+#include "fuzz.h"
+
+#include "base/arena.h"
+#include "base/attr.h"
+#include "base/err.h"
+#include "dialect/annotations.h"
+#include "dialect/dialect.h"
+#include "engine/engine.h"
+#include "wire/json.h"
+#include "wire/yaml.h"
+
+#include <string.h>
+
+static const struct json *find(void *context, const char *kind, const char *namespace,
+			       const char *name)
+{
+	const struct yaml *yaml = context;
+
+	(void)namespace;
+	for (size_t i = 0; i < yaml->len; i++) {
+		const struct json *object = json_root(yaml->items[i].doc);
+		const char *own_kind = json_str(object, "kind");
+		const char *own_name = json_str(object, "metadata", "name");
+
+		if (own_kind && own_name && strcmp(own_kind, kind) == 0 &&
+		    strcmp(own_name, name) == 0)
+			return object;
+	}
+	return NULL;
+}
+
+static bool taken(void *context, const char *workload, uint32_t index)
+{
+	(void)context;
+	return workload[0] && index < 2;
+}
+
+/* One node with four GPUs, one of them for slices. */
+static struct engine *make_engine(void)
+{
+	struct engine *e = engine_new(&(struct engine_config){ .seed = 1 });
+	struct gpu_spec gpus[] = {
+		{ .uuid = "g0", .model = "M", .mem_mib = 1000 },
+		{ .uuid = "g1", .model = "M", .mem_mib = 1000 },
+		{ .uuid = "g2", .model = "M", .mem_mib = 1000 },
+		{ .uuid = "g3", .model = "M", .mem_mib = 1000, .mig_mode = 1 },
+	};
+	const char *domains[] = { "s", "l" };
+	struct node_spec spec = { .name = "n",
+				  .allocatable = { 64000, INT64_C(1) << 40, INT64_C(1) << 40, 10 },
+				  .gpus = gpus,
+				  .gpus_count = ARRAY_SIZE(gpus),
+				  .domains = domains,
+				  .domains_count = ARRAY_SIZE(domains),
+				  .mig = mig_geometry_at(0) };
+	uint32_t node;
+
+	if (e)
+		REQUIRE(cluster_node_add(engine_cluster(e), &spec, &node, NULL) == 0);
+	return e;
+}
+
+static void place(struct engine *e, const struct wish *wish, struct arena *arena)
+{
+	struct pod_spec pod = { .uid = "u", .name = wish->name };
+	struct annotations list;
+	struct decision d;
+	uint32_t number;
+
+	engine_arrived(e, &wish->request);
+	if (engine_decide(e, &wish->request, &d) != FITS)
+		return;
+	REQUIRE(engine_place(e, &pod, &wish->request, &d, &number) == 0);
+	REQUIRE(cluster_check(engine_cluster(e)) == NULL);
+	struct annotations_input input = { .cluster = engine_cluster(e),
+					   .wish = wish,
+					   .decision = &d,
+					   .scheduler = "s",
+					   .visibility = VISIBLE_DECIDED };
+	annotations_make(&input, arena, &list, NULL);
+	for (uint32_t i = 0; i < list.count; i++)
+		REQUIRE(annotation_key_check(list.items[i].key, NULL) == 0);
+	engine_remove(e, number);
+	REQUIRE(cluster_check(engine_cluster(e)) == NULL);
+}
+
+static void translate(struct engine *e, struct yaml *yaml)
+{
+	static struct wish first, second;
+	struct dialect_lookup lookup = { yaml, find, taken };
+	struct pod_source source;
+	struct arena arena CLEANUP(arena_done);
+	struct err err = ERR_INIT, again = ERR_INIT;
+
+	arena_init(&arena, 4 << 20);
+	if (!yaml->len ||
+	    pod_source_read(json_root(yaml->items[0].doc), &lookup, &source, &err) < 0)
+		return;
+	int rc = dialect_read(engine_cluster(e), &lookup, &source, &arena, &first, &err);
+	REQUIRE(rc <= 0 && (rc == 0) == (err.text[0] == 0));
+	REQUIRE(dialect_read(engine_cluster(e), &lookup, &source, &arena, &second, &again) == rc);
+	REQUIRE(strcmp(err.text, again.text) == 0);
+	if (rc < 0)
+		return;
+	REQUIRE(request_equal(&first.request, &second.request));
+	place(e, &first, &arena);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct json_limits limits = { .max_bytes = 1 << 16, .max_nodes = 1 << 12 };
+	struct yaml yaml = YAML_INIT;
+	struct engine *e = make_engine();
+
+	if (e && yaml_parse("fuzz", (const char *)data, size, &limits, &yaml, NULL) == 0)
+		translate(e, &yaml);
+	yaml_done(&yaml);
+	engine_free(e);
+	return 0;
+}
