@@ -40,7 +40,7 @@ struct demo {
 	struct news news[NEWS_MAX];
 	unsigned news_count;
 	uint64_t pause_ms;
-	const char *failed;           /* the node that failed last */
+	const char *failed; /* the node that failed last */
 };
 
 static void demo_done(struct demo *d)
@@ -84,7 +84,8 @@ static int prepare(struct demo *d, struct err *err)
 
 	d->style.workload = workload_of;
 	d->style.context = d;
-	if ((rc = yaml_parse("demo", demo_cluster, strlen(demo_cluster), NULL, &d->yaml, err)) < 0 ||
+	if ((rc = yaml_parse("demo", demo_cluster, strlen(demo_cluster), NULL, &d->yaml, err)) <
+		    0 ||
 	    (rc = fleet_new("demo", json_root(d->yaml.items[0].doc), &d->fleet, err)) < 0 ||
 	    (rc = world_new(d->fleet, &config, &d->world, err)) < 0)
 		return rc;
@@ -100,8 +101,8 @@ static int fail_under(struct demo *d, const char *workload, struct err *err)
 
 		if (pod->state != WORLD_PLACED || strcmp(pod->workload, workload) != 0)
 			continue;
-		uint32_t node = fleet_find(d->fleet, cluster_node(world_cluster(d->world),
-								  pod->decision.node)->name);
+		uint32_t node = fleet_find(
+			d->fleet, cluster_node(world_cluster(d->world), pod->decision.node)->name);
 		d->failed = fleet_node_name(d->fleet, node);
 		return world_fail_node(d->world, d->failed, err);
 	}
@@ -200,13 +201,16 @@ int cmd_demo(int argc, char **argv)
 	struct demo d CLEANUP(demo_done) = { .pause_ms = isatty(STDOUT_FILENO) ? 700 : 0 };
 	struct err err = ERR_INIT;
 	const struct option_spec specs[] = {
-		{ .name = "pause", .value = "MS",
+		{ .name = "pause",
+		  .value = "MS",
 		  .help = "between scenes (default 700 on a terminal, else 0)",
-		  .number = &d.pause_ms, .number_max = 60000 },
+		  .number = &d.pause_ms,
+		  .number_max = 60000 },
 	};
 	const struct options options = {
 		.command = "demo",
-		.summary = "Shows work being placed on a simulated cluster, step by step, with reasons.",
+		.summary = "Shows work being placed on a simulated cluster, step by step, with "
+			   "reasons.",
 		.specs = specs,
 		.spec_count = ARRAY_SIZE(specs),
 	};

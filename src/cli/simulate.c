@@ -31,11 +31,11 @@ enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
 static const char *const formats[] = { "table", "csv", "json", NULL };
 
 struct simulate {
-	const char *nodes, *pods, *order;              /* a trace */
-	const char *cluster;                           /* manifests on a cluster */
+	const char *nodes, *pods, *order; /* a trace */
+	const char *cluster;		  /* manifests on a cluster */
 	struct option_list files;
 	bool no_preemption, picture;
-	const char *scenario;                          /* a file with expectations */
+	const char *scenario; /* a file with expectations */
 	const char *policy_name;
 	const struct policy *policy;
 	uint64_t seed;
@@ -103,7 +103,8 @@ static int run_trace(const struct simulate *s)
 {
 	struct trace trace CLEANUP(trace_done) = { .nodes = NULL };
 	struct replay replay CLEANUP(replay_done) = { .loads = NULL };
-	struct replay_config config = { .policy = s->policy, .seed = s->seed,
+	struct replay_config config = { .policy = s->policy,
+					.seed = s->seed,
 					.clock = &clock_system };
 	struct err err = ERR_INIT;
 
@@ -163,7 +164,8 @@ static int run_cluster(const struct simulate *s)
 	struct manifests m CLEANUP(manifests_done) = { 0 };
 	struct fleet *fleet CLEANUP(fleet_freep) = NULL;
 	struct world *world CLEANUP(world_freep) = NULL;
-	struct world_config config = { .policy = s->policy, .seed = s->seed,
+	struct world_config config = { .policy = s->policy,
+				       .seed = s->seed,
 				       .no_preemption = s->no_preemption };
 	struct err err = ERR_INIT;
 	int rc = read_cluster(s->cluster, &yaml, &err);
@@ -221,31 +223,50 @@ int cmd_simulate(int argc, char **argv)
 {
 	struct simulate s = { .seed = 1 };
 	const struct option_spec specs[] = {
-		{ .name = "nodes", .value = "FILE", .help = "the nodes of a trace, as CSV",
+		{ .name = "nodes",
+		  .value = "FILE",
+		  .help = "the nodes of a trace, as CSV",
 		  .string = &s.nodes },
-		{ .name = "pods", .value = "FILE", .help = "the pods of a trace, as CSV",
+		{ .name = "pods",
+		  .value = "FILE",
+		  .help = "the pods of a trace, as CSV",
 		  .string = &s.pods },
-		{ .name = "order", .value = "FILE",
+		{ .name = "order",
+		  .value = "FILE",
 		  .help = "pod names in order of arrival, one a line (default: as in --pods)",
 		  .string = &s.order },
-		{ .name = "cluster", .value = "FILE", .help = "describes a cluster, as YAML",
+		{ .name = "cluster",
+		  .value = "FILE",
+		  .help = "describes a cluster, as YAML",
 		  .string = &s.cluster },
-		{ .name = "filename", .letter = 'f', .value = "FILE",
+		{ .name = "filename",
+		  .letter = 'f',
+		  .value = "FILE",
 		  .help = "Kubernetes manifests to place on it; may be given again",
 		  .list = &s.files },
-		{ .name = "no-preemption", .help = "pods never take the place of others",
+		{ .name = "no-preemption",
+		  .help = "pods never take the place of others",
 		  .flag = &s.no_preemption },
 		{ .name = "picture", .help = "draw the cluster at the end", .flag = &s.picture },
-		{ .name = "scenario", .value = "FILE",
+		{ .name = "scenario",
+		  .value = "FILE",
 		  .help = "cluster, steps and expectations in one file; exits with 1\n"
 			  "if an expectation does not hold",
 		  .string = &s.scenario },
-		{ .name = "policy", .value = "NAME", .help = "how nodes are chosen (below)",
+		{ .name = "policy",
+		  .value = "NAME",
+		  .help = "how nodes are chosen (below)",
 		  .string = &s.policy_name },
-		{ .name = "seed", .value = "N", .help = "of what is random (default 1)",
-		  .number = &s.seed, .number_max = UINT64_MAX - 1 },
-		{ .name = "format", .value = "FORMAT", .help = "table (default), csv or json",
-		  .choice = &s.format, .choices = formats },
+		{ .name = "seed",
+		  .value = "N",
+		  .help = "of what is random (default 1)",
+		  .number = &s.seed,
+		  .number_max = UINT64_MAX - 1 },
+		{ .name = "format",
+		  .value = "FORMAT",
+		  .help = "table (default), csv or json",
+		  .choice = &s.format,
+		  .choices = formats },
 	};
 	struct strbuf notes CLEANUP(strbuf_done) = STRBUF_INIT;
 	int exit_code;

@@ -15,9 +15,9 @@
 #include "engine/engine.h"
 
 /* The part of a key after the slash has at most 63 characters, "container-" included. */
-#define KEY_NAME_MAX       63
+#define KEY_NAME_MAX	   63
 #define CONTAINER_NAME_MAX (KEY_NAME_MAX - (sizeof("container-") - 1))
-#define HASH_DIGITS        16
+#define HASH_DIGITS	   16
 
 char *annotation_container_key(const char *container, char key[ANNOTATION_KEY_MAX])
 {
@@ -266,8 +266,10 @@ static int check_size(const struct annotations *list, struct err *err)
 	for (uint32_t i = 0; i < list->count; i++)
 		bytes += strlen(list->items[i].key) + strlen(list->items[i].value);
 	if (bytes > ANNOTATIONS_BYTES_MAX)
-		return err_set(err, E2BIG, "the decision takes %zu bytes of annotations, at most "
-			       "%d are allowed", bytes, ANNOTATIONS_BYTES_MAX);
+		return err_set(err, E2BIG,
+			       "the decision takes %zu bytes of annotations, at most "
+			       "%d are allowed",
+			       bytes, ANNOTATIONS_BYTES_MAX);
 	return 0;
 }
 

@@ -24,24 +24,24 @@ struct err;
 struct hold;
 struct wish;
 
-#define ANNOTATIONS_MAX      (4 + 64)           /* one per container and four of the pod */
-#define ANNOTATION_KEY_MAX   320                /* with the final NUL */
-#define ANNOTATIONS_BYTES_MAX (64 << 10)        /* ours; the API allows 256 KiB for all */
+#define ANNOTATIONS_MAX	      (4 + 64)	 /* one per container and four of the pod */
+#define ANNOTATION_KEY_MAX    320	 /* with the final NUL */
+#define ANNOTATIONS_BYTES_MAX (64 << 10) /* ours; the API allows 256 KiB for all */
 
 /* What a container sees before CUDA looks at the variable (DESIGN, injection modes). */
 enum visibility {
-	VISIBLE_ALL,              /* every GPU of the node: the value names ids */
-	VISIBLE_DECIDED,          /* only what was decided: the value counts from 0 */
+	VISIBLE_ALL,	 /* every GPU of the node: the value names ids */
+	VISIBLE_DECIDED, /* only what was decided: the value counts from 0 */
 };
 
 struct annotations_input {
 	const struct cluster *cluster;
 	const struct wish *wish;
 	const struct decision *decision;
-	const char *scheduler;    /* who decided */
+	const char *scheduler; /* who decided */
 	uint32_t attempt;
 	enum visibility visibility;
-	bool mps;                 /* shares go through MPS, which wants UUIDs */
+	bool mps; /* shares go through MPS, which wants UUIDs */
 	/* The UUID of the slice that such a hold stands for, or NULL if it is not known (the
 	 * agent has yet to make it).  May be NULL. */
 	const char *(*slice_uuid)(void *context, uint32_t node, const struct hold *hold);

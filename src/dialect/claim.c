@@ -17,12 +17,12 @@
 struct claim {
 	const char *name;
 	const struct json *spec;
-	int64_t count;            /* 0: not given */
+	int64_t count; /* 0: not given */
 	enum ask_kind kind;
 	enum pick_policy policy;
 	enum pick_mode mode;
 	int64_t min_gbps, core, mem_mib;
-	const char *profile;      /* "" unless MIG */
+	const char *profile; /* "" unless MIG */
 	uint8_t prefer[GPU_MAX];
 	uint8_t prefer_count;
 };
@@ -41,7 +41,8 @@ static int word_of(const struct claim *c, const char *field, const char *word,
 			*ret = i;
 			return 0;
 		}
-		strncat(list, i ? (words[i + 1] ? ", " : " or ") : "", sizeof(list) - strlen(list) - 1);
+		strncat(list, i ? (words[i + 1] ? ", " : " or ") : "",
+			sizeof(list) - strlen(list) - 1);
 		strncat(list, words[i], sizeof(list) - strlen(list) - 1);
 	}
 	return err_set(err, EINVAL, "GpuClaim %s: %s is \"%s\", which is none of %s", c->name,
@@ -62,8 +63,10 @@ static int number_of(const struct claim *c, const char *part, const char *field,
 		return err_set(err, EINVAL, "GpuClaim %s: %s.%s is no whole number", c->name, part,
 			       field);
 	if (*ret < min || *ret > max)
-		return err_set(err, EINVAL, "GpuClaim %s: %s.%s is %lld, it must be from %lld to "
-			       "%lld", c->name, part, field, (long long)*ret, (long long)min,
+		return err_set(err, EINVAL,
+			       "GpuClaim %s: %s.%s is %lld, it must be from %lld to "
+			       "%lld",
+			       c->name, part, field, (long long)*ret, (long long)min,
 			       (long long)max);
 	return 0;
 }
@@ -78,8 +81,10 @@ static int read_prefer(struct claim *c, struct err *err)
 		int64_t id;
 
 		if (json_i64_path(item, &id, JSON_PATH_END) < 0 || id < 0)
-			return err_set(err, EINVAL, "GpuClaim %s: devices.preferIds has an entry "
-				       "that is no GPU id", c->name);
+			return err_set(err, EINVAL,
+				       "GpuClaim %s: devices.preferIds has an entry "
+				       "that is no GPU id",
+				       c->name);
 		/* Ids that no node has are wishes that nothing can grant. */
 		if (id >= GPU_MAX || gpuset_has(seen, (unsigned)id))
 			continue;
@@ -130,20 +135,22 @@ static int check_parts(struct claim *c, struct err *err)
 
 	c->profile = profile ? profile : "";
 	if (c->kind == ASK_MIG && !*c->profile)
-		return err_set(err, EINVAL, "GpuClaim %s: exclusivity MIG needs devices.migProfile",
-			       c->name);
+		return err_set(err, EINVAL,
+			       "GpuClaim %s: exclusivity MIG needs devices.migProfile", c->name);
 	if (c->kind != ASK_MIG && *c->profile)
-		return err_set(err, EINVAL, "GpuClaim %s: devices.migProfile needs exclusivity MIG",
-			       c->name);
+		return err_set(err, EINVAL,
+			       "GpuClaim %s: devices.migProfile needs exclusivity MIG", c->name);
 	if (strlen(c->profile) >= sizeof(((struct ask *)0)->mig_profile))
 		return err_set(err, EINVAL, "GpuClaim %s: \"%s\" is no MIG profile", c->name,
 			       c->profile);
 	if (c->kind != ASK_SHARE && (c->core || c->mem_mib))
-		return err_set(err, EINVAL, "GpuClaim %s: devices.core and devices.memoryMiB need "
-			       "exclusivity Shared", c->name);
-	if (c->policy == PICK_PREFER && !json_len(c->spec, "devices", "preferIds"))
-		return err_set(err, EINVAL, "GpuClaim %s: policy preferIds needs devices.preferIds",
+		return err_set(err, EINVAL,
+			       "GpuClaim %s: devices.core and devices.memoryMiB need "
+			       "exclusivity Shared",
 			       c->name);
+	if (c->policy == PICK_PREFER && !json_len(c->spec, "devices", "preferIds"))
+		return err_set(err, EINVAL,
+			       "GpuClaim %s: policy preferIds needs devices.preferIds", c->name);
 	return 0;
 }
 
@@ -162,9 +169,10 @@ static int check_limits(const struct draft *d, const struct claim *c, struct err
 		const struct ask *ask = &d->request->asks[i];
 
 		if (strcmp(ask->mig_profile, c->profile) != 0)
-			return err_set(err, EINVAL, "GpuClaim %s asks for slices of %s, but %s "
-				       "for %s", c->name, c->profile, d->asked_by,
-				       ask->mig_profile);
+			return err_set(err, EINVAL,
+				       "GpuClaim %s asks for slices of %s, but %s "
+				       "for %s",
+				       c->name, c->profile, d->asked_by, ask->mig_profile);
 		if ((c->core && ask->core_milli != c->core * 10) ||
 		    (c->mem_mib && ask->mem_mib != c->mem_mib))
 			return err_set(err, EINVAL, "GpuClaim %s and %s ask for different shares",
@@ -215,8 +223,10 @@ static int read_labels(struct draft *d, const struct claim *c, struct err *err)
 		const char *value = json_str(m.value);
 
 		if (!value)
-			return err_set(err, EINVAL, "GpuClaim %s: selector.matchLabels %s is no "
-				       "string", c->name, m.key);
+			return err_set(err, EINVAL,
+				       "GpuClaim %s: selector.matchLabels %s is no "
+				       "string",
+				       c->name, m.key);
 		rc = draft_select(d, m.key, value, err);
 	}
 	return rc;
@@ -232,11 +242,13 @@ static int read_fabric(struct draft *d, const struct claim *c, struct err *err)
 	if (rc < 0)
 		return rc;
 	if (json_bool(c->spec, &rdma, "network", "rdmaRequired") == -EINVAL)
-		return err_set(err, EINVAL, "GpuClaim %s: network.rdmaRequired is neither true nor "
-			       "false", c->name);
-	if (json_bool(c->spec, &cufile, "storage", "cuFile") == -EINVAL)
-		return err_set(err, EINVAL, "GpuClaim %s: storage.cuFile is neither true nor false",
+		return err_set(err, EINVAL,
+			       "GpuClaim %s: network.rdmaRequired is neither true nor "
+			       "false",
 			       c->name);
+	if (json_bool(c->spec, &cufile, "storage", "cuFile") == -EINVAL)
+		return err_set(err, EINVAL,
+			       "GpuClaim %s: storage.cuFile is neither true nor false", c->name);
 	if (ports)
 		return err_set(err, ENOTSUP, "GpuClaim %s: network.minPorts is not supported yet",
 			       c->name);
@@ -257,8 +269,10 @@ static int read_gang_ref(struct draft *d, const struct claim *c, struct err *err
 	if (rc == -ENOENT)
 		d->gang_min_members = 0;
 	else if (rc < 0 || d->gang_min_members < 1 || d->gang_min_members > INT32_MAX)
-		return err_set(err, EINVAL, "GpuClaim %s: gangMinMembers must be a whole number, 1 "
-			       "or more", c->name);
+		return err_set(err, EINVAL,
+			       "GpuClaim %s: gangMinMembers must be a whole number, 1 "
+			       "or more",
+			       c->name);
 	return 0;
 }
 

@@ -82,12 +82,16 @@ int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 const struct pod_source *source, struct arena *arena, struct wish *ret,
 		 struct err *err)
 {
-	static int (*const readers[])(struct draft *d, struct err *err) = {
-		read_facts, read_needs,    read_place, read_limits,
+	static int (*const readers[])(struct draft * d, struct err * err) = {
+		read_facts, read_needs,	   read_place, read_limits,
 		read_claim, read_topology, read_map,   read_gang,
 	};
-	struct draft d = { .cluster = cluster, .lookup = lookup, .source = source,
-			   .arena = arena, .wish = ret, .request = &ret->request };
+	struct draft d = { .cluster = cluster,
+			   .lookup = lookup,
+			   .source = source,
+			   .arena = arena,
+			   .wish = ret,
+			   .request = &ret->request };
 	int rc = 0;
 
 	memset(ret, 0, sizeof(*ret));

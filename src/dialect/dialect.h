@@ -27,7 +27,7 @@ struct cluster;
 struct err;
 struct json;
 
-#define POD_OWNERS_MAX 3          /* ReplicaSet, Deployment, and one more */
+#define POD_OWNERS_MAX 3 /* ReplicaSet, Deployment, and one more */
 #define POD_INDEX_NONE (-1)
 
 /* The objects around a pod, wherever the caller keeps them. */
@@ -43,11 +43,11 @@ struct dialect_lookup {
 
 /* A pod, or one that a template would become. */
 struct pod_source {
-	const struct json *object;             /* its metadata and spec */
+	const struct json *object; /* its metadata and spec */
 	const char *namespace, *name, *uid;
 	const struct json *owners[POD_OWNERS_MAX]; /* the nearest first */
 	uint32_t owners_count;
-	int64_t index;                         /* in its workload, or POD_INDEX_NONE */
+	int64_t index; /* in its workload, or POD_INDEX_NONE */
 };
 
 /* A pod as the API server has it: finds its owners and its index.  Strings and objects
@@ -61,6 +61,10 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 const struct pod_source *source, struct arena *arena, struct wish *ret,
 		 struct err *err);
+
+/* "100", "100G", "100Gb", "100Gbps": a network bandwidth in Gbit/s, as the annotation and
+ * the node label topology.scheduler/network-bandwidth have it.  0, -EINVAL. */
+int dialect_parse_bandwidth(const char *text, uint32_t *ret);
 
 /* Whether the resource is one of the GPU resources that limits are read for. */
 bool dialect_is_gpu_resource(const char *name);

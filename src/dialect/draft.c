@@ -20,8 +20,7 @@ struct ask *draft_ask(struct draft *d, enum ask_kind kind, uint8_t count, struct
 	return ask;
 }
 
-struct ask *draft_ask_for_all(struct draft *d, enum ask_kind kind, uint8_t count,
-			      struct err *err)
+struct ask *draft_ask_for_all(struct draft *d, enum ask_kind kind, uint8_t count, struct err *err)
 {
 	uint16_t bit = (uint16_t)(1u << d->request->asks_count);
 	struct ask *ask = draft_ask(d, kind, count, err);
@@ -64,7 +63,8 @@ const char *draft_kind_name(enum ask_kind kind)
 int draft_select(struct draft *d, const char *key, const char *value, struct err *err)
 {
 	struct request *r = d->request;
-	struct label label = { cluster_intern(d->cluster, key), cluster_intern(d->cluster, value) };
+	struct label label = { cluster_intern(d->cluster, key),
+			       cluster_intern(d->cluster, value) };
 
 	if (label.key == UINT32_MAX || label.value == UINT32_MAX)
 		return err_set(err, ENOMEM, "out of memory");

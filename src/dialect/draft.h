@@ -17,26 +17,25 @@ struct draft {
 	const struct pod_source *source;
 	struct arena *arena;
 	struct wish *wish;
-	struct request *request;               /* &wish->request */
-	const char *asked_by;                  /* who asked for GPUs first, for messages */
-	const char *gang_ref;                  /* of the claim, or NULL */
-	int64_t gang_min_members;              /* of the claim, or 0 */
-	bool topology;                         /* speaks the topology dialect */
+	struct request *request;  /* &wish->request */
+	const char *asked_by;	  /* who asked for GPUs first, for messages */
+	const char *gang_ref;	  /* of the claim, or NULL */
+	int64_t gang_min_members; /* of the claim, or 0 */
+	bool topology;		  /* speaks the topology dialect */
 	bool leaves_required;
 };
 
-int read_needs(struct draft *d, struct err *err);          /* needs.c: CPU, memory, others */
-int read_place(struct draft *d, struct err *err);          /* place.c: labels, taints */
-int read_limits(struct draft *d, struct err *err);         /* resources.c */
-int read_claim(struct draft *d, struct err *err);          /* claim.c */
-int read_topology(struct draft *d, struct err *err);       /* topology.c */
-int read_map(struct draft *d, struct err *err);            /* pin.c */
-int read_gang(struct draft *d, struct err *err);           /* group.c */
+int read_needs(struct draft *d, struct err *err);    /* needs.c: CPU, memory, others */
+int read_place(struct draft *d, struct err *err);    /* place.c: labels, taints */
+int read_limits(struct draft *d, struct err *err);   /* resources.c */
+int read_claim(struct draft *d, struct err *err);    /* claim.c */
+int read_topology(struct draft *d, struct err *err); /* topology.c */
+int read_map(struct draft *d, struct err *err);	     /* pin.c */
+int read_gang(struct draft *d, struct err *err);     /* group.c */
 
 /* An ask that the caller fills in, for the containers that have no GPUs yet: all of
  * them.  NULL with err set when there are too many asks. */
-struct ask *draft_ask_for_all(struct draft *d, enum ask_kind kind, uint8_t count,
-			      struct err *err);
+struct ask *draft_ask_for_all(struct draft *d, enum ask_kind kind, uint8_t count, struct err *err);
 
 /* A new ask; NULL with err set when there are too many. */
 struct ask *draft_ask(struct draft *d, enum ask_kind kind, uint8_t count, struct err *err);
@@ -46,7 +45,7 @@ uint32_t draft_cards(const struct draft *d);
 
 /* The first of the kinds that are asked for which is not `kind`, or 0. */
 enum ask_kind draft_other_kind(const struct draft *d, enum ask_kind kind);
-const char *draft_kind_name(enum ask_kind kind);           /* "whole GPUs" */
+const char *draft_kind_name(enum ask_kind kind); /* "whole GPUs" */
 
 /* The node must have this label.  -EINVAL when another value is asked for already. */
 int draft_select(struct draft *d, const char *key, const char *value, struct err *err);

@@ -35,8 +35,7 @@ static int gang_name(const struct draft *d, const char **ret, struct err *err)
 	const char *said_by = NULL;
 	int rc;
 
-	if ((rc = agree(ret, &said_by,
-			json_str(object, "spec", "schedulingGroup", "podGroupName"),
+	if ((rc = agree(ret, &said_by, json_str(object, "spec", "schedulingGroup", "podGroupName"),
 			"schedulingGroup", err)) < 0 ||
 	    (rc = agree(ret, &said_by, json_str(object, "metadata", "labels", KEY_POD_GROUP),
 			"label " KEY_POD_GROUP, err)) < 0)
@@ -56,8 +55,10 @@ static int group_size(const struct json *group, const char *name, int64_t *ret, 
 	if (rc == -ENOENT)
 		rc = json_i64(group, ret, "spec", "schedulingPolicy", "gang", "minCount");
 	if (rc == -EINVAL || (rc == 0 && (*ret < 1 || *ret > INT32_MAX)))
-		return err_set(err, EINVAL, "PodGroup %s: its size must be a whole number, 1 or "
-			       "more", name);
+		return err_set(err, EINVAL,
+			       "PodGroup %s: its size must be a whole number, 1 or "
+			       "more",
+			       name);
 	return rc;
 }
 
@@ -65,9 +66,8 @@ static int gang_size(const struct draft *d, const char *name, int64_t *ret, stru
 {
 	const struct json *group =
 		d->lookup->find(d->lookup->context, "PodGroup", d->source->namespace, name);
-	const struct json *owner = d->source->owners_count
-					   ? d->source->owners[d->source->owners_count - 1]
-					   : NULL;
+	const struct json *owner =
+		d->source->owners_count ? d->source->owners[d->source->owners_count - 1] : NULL;
 
 	int rc = group ? group_size(group, name, ret, err) : -ENOENT;
 	if (rc != -ENOENT)
@@ -77,8 +77,10 @@ static int gang_size(const struct draft *d, const char *name, int64_t *ret, stru
 		return 0;
 	if (owner)
 		return owner_size(owner, ret, err);
-	return err_set(err, ENOENT, "the size of gang %s is not known: there is no PodGroup %s, no "
-		       "gangMinMembers and no owner", name, name);
+	return err_set(err, ENOENT,
+		       "the size of gang %s is not known: there is no PodGroup %s, no "
+		       "gangMinMembers and no owner",
+		       name, name);
 }
 
 static int set_gang(struct draft *d, const char *prefix, const char *name, int64_t members,

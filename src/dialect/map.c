@@ -73,8 +73,7 @@ static int parse_gpus(struct map_line *ret, struct span text, struct span ids, s
 	return rc < 0 ? rc : parse_gpu(ret, text, trim(ids), err);
 }
 
-static int parse_line(struct map_line *ret, struct span text, struct arena *arena,
-		      struct err *err)
+static int parse_line(struct map_line *ret, struct span text, struct arena *arena, struct err *err)
 {
 	struct span rest = text, index, node;
 
@@ -139,10 +138,9 @@ static int check_indexes(const struct placement_map *map, struct err *err)
 {
 	for (uint32_t i = 1; i < map->count; i++)
 		if (map->lines[i].index == map->lines[i - 1].index)
-			return err_set(err, EINVAL,
-				       KEY_MAP " line %u: index %u is on line %u already",
-				       map->lines[i].line, map->lines[i].index,
-				       map->lines[i - 1].line);
+			return err_set(
+				err, EINVAL, KEY_MAP " line %u: index %u is on line %u already",
+				map->lines[i].line, map->lines[i].index, map->lines[i - 1].line);
 	return 0;
 }
 

@@ -23,11 +23,11 @@ struct err;
 #define MAP_LINES_MAX 4096
 
 struct map_line {
-	uint32_t line;            /* in the annotation, counted from 1 */
+	uint32_t line; /* in the annotation, counted from 1 */
 	uint32_t index;
 	const char *node;
-	uint32_t gpus;            /* set of ids */
-	uint16_t sharers[GPU_MAX];/* by id: how many lines name that GPU, this one included */
+	uint32_t gpus;		   /* set of ids */
+	uint16_t sharers[GPU_MAX]; /* by id: how many lines name that GPU, this one included */
 };
 
 struct placement_map {

@@ -22,9 +22,9 @@
 /* One resource, summed up. */
 struct tally {
 	const char *name;
-	int64_t together;         /* containers and sidecars */
-	int64_t sidecars;         /* of those seen so far */
-	int64_t starting;         /* the most while init containers run */
+	int64_t together; /* containers and sidecars */
+	int64_t sidecars; /* of those seen so far */
+	int64_t starting; /* the most while init containers run */
 };
 
 struct tallies {

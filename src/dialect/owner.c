@@ -118,7 +118,9 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 
 	if (!name || !*name)
 		return err_set(err, EINVAL, "a pod has no metadata.name");
-	*ret = (struct pod_source){ .object = pod, .name = name, .uid = uid ? uid : "",
+	*ret = (struct pod_source){ .object = pod,
+				    .name = name,
+				    .uid = uid ? uid : "",
 				    .namespace = namespace ? namespace : "default",
 				    .index = index_of(pod, name) };
 	for (const struct json *at = pod; ret->owners_count < POD_OWNERS_MAX;) {

@@ -74,9 +74,10 @@ static int pin_ask(struct ask *ask, const struct map_line *line, uint32_t gpus, 
 	if (sharers == 1)
 		return 0;
 	if (ask->kind == ASK_SHARE && (uint32_t)ask->core_milli * sharers > CORE_WHOLE)
-		return err_set(err, EINVAL, KEY_MAP " line %u: %u pods share GPU %u, which is less "
-			       "than the pod's limits ask for", line->line, sharers,
-			       gpuset_first(gpus));
+		return err_set(err, EINVAL,
+			       KEY_MAP " line %u: %u pods share GPU %u, which is less "
+				       "than the pod's limits ask for",
+			       line->line, sharers, gpuset_first(gpus));
 	if (ask->kind == ASK_WHOLE) {
 		ask->kind = ASK_SHARE;
 		ask->core_milli = (uint16_t)(CORE_WHOLE / sharers);
@@ -121,8 +122,7 @@ static int deal(struct draft *d, unsigned number, const struct map_line *line, u
 	return rc;
 }
 
-static int deal_all(struct draft *d, const struct map_line *line, uint32_t group,
-		    struct err *err)
+static int deal_all(struct draft *d, const struct map_line *line, uint32_t group, struct err *err)
 {
 	uint32_t left = line->gpus;
 	unsigned asks = d->request->asks_count;
@@ -143,8 +143,10 @@ static int check_asks(struct draft *d, const struct map_line *line, struct err *
 
 	for (unsigned i = 0; i < d->request->asks_count; i++)
 		if (d->request->asks[i].kind == ASK_MIG)
-			return err_set(err, EINVAL, KEY_MAP " pins whole GPUs, but %s asks for MIG "
-				       "slices", d->asked_by);
+			return err_set(err, EINVAL,
+				       KEY_MAP " pins whole GPUs, but %s asks for MIG "
+					       "slices",
+				       d->asked_by);
 	if (draft_cards(d) != count)
 		return err_set(err, EINVAL, KEY_MAP " line %u gives %u GPUs, but %s ask for %u",
 			       line->line, count, d->asked_by, draft_cards(d));

@@ -24,7 +24,7 @@
 #include "wire/quantity.h"
 
 #define PERCENT_MILLI 10
-#define NANO          1000000000
+#define NANO	      1000000000
 
 /* What one container wants; 0 is nothing. */
 struct want {
@@ -32,7 +32,7 @@ struct want {
 	uint8_t count;
 	uint16_t core_milli;
 	uint32_t mem_mib;
-	const char *named;        /* the resource that said so */
+	const char *named; /* the resource that said so */
 };
 
 struct container {
@@ -62,8 +62,8 @@ static int limit_of(const struct container *c, const char *resource, int64_t max
 	if (q.nano < 0 || q.nano % NANO != 0)
 		return err_set(err, EINVAL, "container %s: %s must be a whole number, 0 or more",
 			       c->name, resource);
-	if (request && (quantity_from_json(request, &requested, &inner) < 0 ||
-			requested.nano != q.nano))
+	if (request &&
+	    (quantity_from_json(request, &requested, &inner) < 0 || requested.nano != q.nano))
 		return err_set(err, EINVAL, "container %s: request and limit of %s differ",
 			       c->name, resource);
 	*ret = quantity_value(q);
@@ -95,16 +95,20 @@ static int want_share(const struct container *c, const char *core_name, const ch
 	    (rc = limit_of(c, mem_name, UINT32_MAX, &mem, err)) < 0)
 		return rc;
 	if (core > 100 && core % 100 != 0)
-		return err_set(err, EINVAL, "container %s: %s is %lld: above 100 it must be a "
-			       "multiple of 100", c->name, core_name, (long long)core);
+		return err_set(err, EINVAL,
+			       "container %s: %s is %lld: above 100 it must be a "
+			       "multiple of 100",
+			       c->name, core_name, (long long)core);
 	if (core == 0 && mem == 0)
 		return 0;
-	*ret = (struct want){ .kind = ASK_SHARE, .count = 1,
+	*ret = (struct want){ .kind = ASK_SHARE,
+			      .count = 1,
 			      .core_milli = (uint16_t)(core < 100 ? core * PERCENT_MILLI : 0),
 			      .mem_mib = (uint32_t)mem,
 			      .named = core ? core_name : mem_name };
 	if (core >= 100)
-		*ret = (struct want){ .kind = ASK_WHOLE, .count = (uint8_t)(core / 100),
+		*ret = (struct want){ .kind = ASK_WHOLE,
+				      .count = (uint8_t)(core / 100),
 				      .named = core_name };
 	return 0;
 }
@@ -158,8 +162,7 @@ static int borrow(const struct draft *d, const struct want *want, const char *pr
 	for (int i = 0; i < r->asks_count; i++) {
 		const struct ask *ask = &r->asks[i];
 
-		if (covers(ask, want, profile) &&
-		    (best < 0 || ask->count < r->asks[best].count))
+		if (covers(ask, want, profile) && (best < 0 || ask->count < r->asks[best].count))
 			best = i;
 	}
 	return best;
@@ -214,9 +217,9 @@ static int read_slices(struct draft *d, const struct container *c, struct err *e
 /* A GPU resource whose name we do not know would be passed over silently. */
 static int check_names(const struct container *c, struct err *err)
 {
-	static const char *const known[] = { RESOURCE_GPU, RESOURCE_CORE, RESOURCE_MEMORY,
-					     RESOURCE_QGPU_CORE, RESOURCE_QGPU_MEMORY,
-					     RESOURCE_PGPU };
+	static const char *const known[] = { RESOURCE_GPU,	   RESOURCE_CORE,
+					     RESOURCE_MEMORY,	   RESOURCE_QGPU_CORE,
+					     RESOURCE_QGPU_MEMORY, RESOURCE_PGPU };
 	struct json_iter iter = json_members(c->resources, "limits");
 	struct json_member m;
 

@@ -39,8 +39,10 @@ static int divide(const struct json *owner, uint32_t total, uint32_t *ret, struc
 	if (rc < 0)
 		return rc;
 	if (pods < 1 || total % pods != 0)
-		return err_set(err, EINVAL, KEY_GPU_COUNT " of the Job is %u, which does not divide "
-			       "evenly among %lld pods", total, (long long)pods);
+		return err_set(err, EINVAL,
+			       KEY_GPU_COUNT " of the Job is %u, which does not divide "
+					     "evenly among %lld pods",
+			       total, (long long)pods);
 	*ret = (uint32_t)(total / pods);
 	return 0;
 }
@@ -57,13 +59,17 @@ static int count_of(struct draft *d, uint32_t *ret, struct err *err)
 	if (!text)
 		return 0;
 	if (parse_u32(text, strlen(text), &count) < 0 || count == 0)
-		return err_set(err, EINVAL, KEY_GPU_COUNT " is \"%.40s\", it must be a whole number, "
-			       "1 or more", text);
+		return err_set(err, EINVAL,
+			       KEY_GPU_COUNT " is \"%.40s\", it must be a whole number, "
+					     "1 or more",
+			       text);
 	if (owner && owner_is(owner, "Job"))
 		rc = divide(owner, count, &count, err);
 	if (rc == 0 && count > GPU_MAX)
-		return err_set(err, EINVAL, KEY_GPU_COUNT " comes to %u GPUs a pod, no node has more "
-			       "than %d", count, GPU_MAX);
+		return err_set(err, EINVAL,
+			       KEY_GPU_COUNT " comes to %u GPUs a pod, no node has more "
+					     "than %d",
+			       count, GPU_MAX);
 	*ret = count;
 	return rc;
 }
@@ -84,8 +90,9 @@ static int read_count(struct draft *d, struct err *err)
 		return err_set(err, EINVAL, KEY_GPU_COUNT " asks for whole GPUs, but %s for %s",
 			       d->asked_by, draft_kind_name(other));
 	if (draft_cards(d) != count)
-		return err_set(err, EINVAL, KEY_GPU_COUNT " comes to %u GPUs a pod, but %s ask for %u",
-			       count, d->asked_by, draft_cards(d));
+		return err_set(err, EINVAL,
+			       KEY_GPU_COUNT " comes to %u GPUs a pod, but %s ask for %u", count,
+			       d->asked_by, draft_cards(d));
 	return 0;
 }
 
@@ -107,30 +114,35 @@ static int read_strategy(struct draft *d, struct err *err)
 	}
 	if (!text)
 		return 0;
-	return err_set(err, EINVAL, KEY_STRATEGY " is \"%.40s\", which is none of consolidated, "
-		       "distributed or balanced", text);
+	return err_set(err, EINVAL,
+		       KEY_STRATEGY " is \"%.40s\", which is none of consolidated, "
+				    "distributed or balanced",
+		       text);
 }
 
-/* "100", "100G", "100Gb", "100Gbps": all the same. */
-static int read_bandwidth(struct draft *d, struct err *err)
+int dialect_parse_bandwidth(const char *text, uint32_t *ret)
 {
 	static const char *const units[] = { "", "G", "Gb", "Gbps", "Gbit/s", "Gb/s" };
-	const struct json *owner;
-	const char *text = inherited(d, KEY_NETWORK_BANDWIDTH, &owner);
-	uint32_t gbps;
-
-	if (!text)
-		return 0;
 	size_t digits = strspn(text, "0123456789");
 	const char *unit = text + digits + strspn(text + digits, " ");
-	for (unsigned i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strcasecmp(units[i], unit) == 0 && parse_u32(text, digits, &gbps) == 0) {
-			d->request->min_network_gbps = gbps;
-			return 0;
-		}
-	}
-	return err_set(err, EINVAL, KEY_NETWORK_BANDWIDTH " is \"%.40s\", it must be a number of "
-		       "Gbit/s such as 100 or 100Gbps", text);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(units); i++)
+		if (strcasecmp(units[i], unit) == 0)
+			return parse_u32(text, digits, ret) < 0 ? -EINVAL : 0;
+	return -EINVAL;
+}
+
+static int read_bandwidth(struct draft *d, struct err *err)
+{
+	const struct json *owner;
+	const char *text = inherited(d, KEY_NETWORK_BANDWIDTH, &owner);
+
+	if (!text || dialect_parse_bandwidth(text, &d->request->min_network_gbps) == 0)
+		return 0;
+	return err_set(err, EINVAL,
+		       KEY_NETWORK_BANDWIDTH " is \"%.40s\", it must be a number of "
+					     "Gbit/s such as 100 or 100Gbps",
+		       text);
 }
 
 static int read_latency(struct draft *d, struct err *err)
@@ -141,8 +153,10 @@ static int read_latency(struct draft *d, struct err *err)
 	if (!text)
 		return 0;
 	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-		return err_set(err, EINVAL, KEY_LATENCY_SENSITIVE " is \"%.40s\", it must be true or "
-			       "false", text);
+		return err_set(err, EINVAL,
+			       KEY_LATENCY_SENSITIVE " is \"%.40s\", it must be true or "
+						     "false",
+			       text);
 	d->request->latency_sensitive = strcmp(text, "true") == 0;
 	return 0;
 }

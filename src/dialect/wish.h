@@ -14,15 +14,15 @@
 #include "engine/request.h"
 
 #define WISH_CONTAINERS_MAX 64
-#define WISH_INDEX_NONE UINT32_MAX
+#define WISH_INDEX_NONE	    UINT32_MAX
 
 /* A container, and which of the request's asks are its GPUs. */
 struct wish_container {
 	const char *name;
-	uint16_t asks;            /* bit i: ask i; 0: it gets no GPU */
-	uint8_t take;             /* 0: all of them; else only the first so many GPUs (an init
+	uint16_t asks; /* bit i: ask i; 0: it gets no GPU */
+	uint8_t take;  /* 0: all of them; else only the first so many GPUs (an init
 				   * container that needs fewer than the one it borrows from) */
-	bool init;                /* runs before the others, on the GPUs of one of them */
+	bool init;     /* runs before the others, on the GPUs of one of them */
 };
 
 /* How strictly the members of a gang must lie together. */
@@ -32,20 +32,20 @@ enum gang_leaves {
 };
 
 struct wish_gang {
-	const char *name;         /* unique in the cluster: "namespace/name"; NULL: no gang */
-	uint32_t members;         /* so many must be placed together */
-	uint8_t leaves;           /* enum gang_leaves */
+	const char *name; /* unique in the cluster: "namespace/name"; NULL: no gang */
+	uint32_t members; /* so many must be placed together */
+	uint8_t leaves;	  /* enum gang_leaves */
 };
 
 struct wish {
 	struct request request;
 	const char *namespace, *name, *uid;
-	const char *scheduler;    /* spec.schedulerName, or "" */
+	const char *scheduler; /* spec.schedulerName, or "" */
 	int32_t priority;
-	bool preempts;            /* may take the place of pods of lower priority */
+	bool preempts; /* may take the place of pods of lower priority */
 	struct wish_gang gang;
-	const char *workload;     /* pods that are pinned by one map; NULL: not pinned */
-	uint32_t index;           /* the index it takes of that map, or WISH_INDEX_NONE */
+	const char *workload; /* pods that are pinned by one map; NULL: not pinned */
+	uint32_t index;	      /* the index it takes of that map, or WISH_INDEX_NONE */
 	struct wish_container containers[WISH_CONTAINERS_MAX];
 	uint8_t containers_count;
 };

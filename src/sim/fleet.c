@@ -16,7 +16,7 @@
 #include "sim/fleet_private.h"
 #include "wire/json.h"
 
-#define ARENA_MAX ((size_t)1 << 30)
+#define ARENA_MAX    ((size_t)1 << 30)
 #define NAME_MAX_LEN 100
 
 static int no_memory(struct err *err)
@@ -87,7 +87,8 @@ static int pattern_of(struct fleet_group *g, char pattern[NAME_MAX_LEN], struct 
 	const char *name = json_str(g->json, "name");
 
 	if (!name && json_get(g->json, "name"))
-		return err_set(err, EINVAL, "name is no string; YAML takes some words, such as n "
+		return err_set(err, EINVAL,
+			       "name is no string; YAML takes some words, such as n "
 			       "and on, for booleans: put it in quotes");
 	if (!name && !g->machine)
 		return err_set(err, EINVAL, "a node without a machine needs a name");

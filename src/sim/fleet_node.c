@@ -6,6 +6,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "dialect/dialect.h"
 #include "dialect/keys.h"
 #include "engine/cluster.h"
 #include "engine/machine.h"
@@ -13,14 +14,14 @@
 #include "wire/json.h"
 #include "wire/quantity.h"
 
-#define LABELS_MAX      64
-#define TAINTS_MAX      16
-#define EXTRAS_MAX      16
-#define TEXT_MAX        160
-#define PODS_DEFAULT    110
+#define LABELS_MAX	  64
+#define TAINTS_MAX	  16
+#define EXTRAS_MAX	  16
+#define TEXT_MAX	  160
+#define PODS_DEFAULT	  110
 #define EPHEMERAL_DEFAULT (INT64_C(1) << 40)
-#define CPU_DEFAULT     64000
-#define MEM_DEFAULT     (INT64_C(256) << 30)
+#define CPU_DEFAULT	  64000
+#define MEM_DEFAULT	  (INT64_C(256) << 30)
 
 /* The parts a node_spec points to. */
 struct parts_of_node {
@@ -45,9 +46,10 @@ struct builder {
 int fleet_check_keys(const struct json *group, struct err *err)
 {
 	static const char *const known[] = {
-		"name", "machine", "count", "perLeaf", "leavesPerSpine", "domain", "gpus", "cpu",
-		"memory", "ephemeralStorage", "pods", "resources", "labels", "taints",
-		"networkGbps", "unschedulable", "unhealthy", "mig", "performance",
+		"name",		 "machine",   "count",	"perLeaf",     "leavesPerSpine",
+		"domain",	 "gpus",      "cpu",	"memory",      "ephemeralStorage",
+		"pods",		 "resources", "labels", "taints",      "networkGbps",
+		"unschedulable", "unhealthy", "mig",	"performance",
 	};
 	struct json_iter iter = json_members(group);
 	struct json_member m;
@@ -105,7 +107,8 @@ static int build_extras(struct builder *b, struct err *err)
 		struct quantity q;
 
 		if (s->extended_count == EXTRAS_MAX)
-			return err_set(err, EINVAL, "there are more than %d resources", EXTRAS_MAX);
+			return err_set(err, EINVAL, "there are more than %d resources",
+				       EXTRAS_MAX);
 		if (quantity_from_json(m.value, &q, NULL) < 0 || q.nano < 0)
 			return err_set(err, EINVAL, "resource %s is no quantity", m.key);
 		*e = (struct extended){ .resource = cluster_resource(b->cluster, m.key),
@@ -122,9 +125,8 @@ static int add_label(struct builder *b, const char *key, const char *value, stru
 
 	if (s->labels_count == LABELS_MAX)
 		return err_set(err, EINVAL, "there are more than %d labels", LABELS_MAX);
-	b->parts->labels[s->labels_count++] = (struct label){
-		cluster_intern(b->cluster, key), cluster_intern(b->cluster, value)
-	};
+	b->parts->labels[s->labels_count++] = (struct label){ cluster_intern(b->cluster, key),
+							      cluster_intern(b->cluster, value) };
 	return 0;
 }
 
@@ -171,7 +173,8 @@ static int build_taints(struct builder *b, struct err *err)
 			if (effect && strcmp(effects[i], effect) == 0)
 				t.effect = i;
 		if (!key || t.effect == EFFECT_ANY || s->taints_count == TAINTS_MAX)
-			return err_set(err, EINVAL, "taint without key, with an unknown effect, or "
+			return err_set(err, EINVAL,
+				       "taint without key, with an unknown effect, or "
 				       "one too many");
 		t.key = cluster_intern(b->cluster, key);
 		t.value = cluster_intern(b->cluster, value ? value : "");
@@ -189,8 +192,9 @@ static int add_gpu(struct builder *b, const char *model, uint32_t mem_mib, uint8
 	if (i == GPU_MAX)
 		return err_set(err, EINVAL, "a node has at most %d GPUs", GPU_MAX);
 	snprintf(b->parts->uuids[i], TEXT_MAX, "GPU-%s-%u", b->node->name, i);
-	b->parts->gpus[i] = (struct gpu_spec){ .uuid = b->parts->uuids[i], .model = model,
-					       .mem_mib = mem_mib, .numa = numa };
+	b->parts->gpus[i] = (struct gpu_spec){
+		.uuid = b->parts->uuids[i], .model = model, .mem_mib = mem_mib, .numa = numa
+	};
 	s->gpus_count++;
 	return 0;
 }
@@ -290,12 +294,22 @@ static void build_domain(struct builder *b)
 	b->parts->domains[1] = b->parts->leaf;
 }
 
+/* The node's own label, where networkGbps says nothing. */
+static uint32_t labelled_bandwidth(const struct builder *b)
+{
+	const char *label = json_str(b->json, "labels", KEY_NETWORK_BANDWIDTH);
+	uint32_t gbps;
+
+	return label && dialect_parse_bandwidth(label, &gbps) == 0 ? gbps : 0;
+}
+
 static int build_facts(struct builder *b, struct err *err)
 {
 	int64_t network, performance;
 	int rc;
 
-	if ((rc = fleet_number(b->json, "networkGbps", 0, 1000000, 0, &network, err)) < 0 ||
+	if ((rc = fleet_number(b->json, "networkGbps", 0, 1000000, labelled_bandwidth(b), &network,
+			       err)) < 0 ||
 	    (rc = fleet_number(b->json, "performance", 0, UINT16_MAX, 0, &performance, err)) < 0)
 		return rc;
 	b->spec->network_gbps = (uint32_t)network;

@@ -18,8 +18,8 @@ struct fleet_machine {
 /* One entry of the list of nodes. */
 struct fleet_group {
 	const struct json *json;
-	const struct machine *machine;         /* NULL: GPUs as listed, or none */
-	const struct links *links;             /* NULL: nothing known */
+	const struct machine *machine; /* NULL: GPUs as listed, or none */
+	const struct links *links;     /* NULL: nothing known */
 	int64_t count, per_leaf, leaves_per_spine;
 	int64_t first_leaf, first_spine;       /* numbers of its first ones */
 	const char *domain[FLEET_DOMAINS_MAX]; /* if given; then the rest above is not used */
@@ -38,7 +38,7 @@ struct fleet {
 	VEC(struct fleet_group) groups;
 	VEC(struct fleet_node) nodes;
 	struct map names;
-	int64_t leaves, spines;                /* given out so far */
+	int64_t leaves, spines; /* given out so far */
 };
 
 /* A whole number in a range; `otherwise` if it is not there. */

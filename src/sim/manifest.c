@@ -21,7 +21,8 @@ static int add_one(struct manifests *m, const struct json *object, struct err *e
 {
 	const char *namespace = json_str(object, "metadata", "namespace");
 	struct manifest item = { .kind = json_str(object, "kind"),
-				 .name = json_str(object, "metadata", "name"), .object = object };
+				 .name = json_str(object, "metadata", "name"),
+				 .object = object };
 
 	if (!item.kind || !*item.kind)
 		return err_set(err, EINVAL, "an object without kind");

@@ -19,7 +19,7 @@ struct json_doc;
 #define MANIFEST_FILE_MAX ((size_t)64 << 20)
 
 struct manifest {
-	const char *kind, *namespace, *name;   /* namespace "" for kinds without one */
+	const char *kind, *namespace, *name; /* namespace "" for kinds without one */
 	const struct json *object;
 };
 

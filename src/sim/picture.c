@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "engine/cluster.h"
 
-#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define LETTERS	      "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define WORKLOAD_NONE UINT32_MAX
 
 /* Colours of the 256-colour palette that can be told apart on dark and light. */
@@ -20,13 +20,13 @@ static const char *const blocks[] = { "▁", "▂", "▃", "▄", "▅", "▆", 
 
 struct workload {
 	const char *name;
-	bool drawn;               /* in the drawing that is being made */
+	bool drawn; /* in the drawing that is being made */
 };
 
 struct picture {
 	struct picture_style style;
 	VEC(struct workload) workloads;
-	uint32_t column;          /* where the line being written stands */
+	uint32_t column; /* where the line being written stands */
 };
 
 struct picture *picture_new(const struct picture_style *style)

@@ -23,12 +23,12 @@ struct cluster;
 struct pod;
 struct strbuf;
 
-#define PICTURE_WIDTH_MIN 40
+#define PICTURE_WIDTH_MIN     40
 #define PICTURE_WIDTH_DEFAULT 100
 
 struct picture_style {
 	bool unicode, color;
-	uint32_t width;           /* columns; 0: PICTURE_WIDTH_DEFAULT */
+	uint32_t width; /* columns; 0: PICTURE_WIDTH_DEFAULT */
 	/* The workload that a pod belongs to; NULL: the pod's name. */
 	const char *(*workload)(void *context, const struct pod *pod);
 	void *context;
@@ -36,7 +36,7 @@ struct picture_style {
 
 struct picture;
 
-struct picture *picture_new(const struct picture_style *style);      /* NULL: out of memory */
+struct picture *picture_new(const struct picture_style *style); /* NULL: out of memory */
 void picture_free(struct picture *p);
 void picture_freep(struct picture **p);
 

@@ -14,18 +14,18 @@
 #include "engine/policy/policy.h"
 #include "sim/trace.h"
 
-#define MIB_SHIFT     20
-#define PODS_UNBOUND  (INT64_C(1) << 40) /* the trace sets no limit to pods of a node */
-#define LOAD_MAX      1000000            /* percent */
+#define MIB_SHIFT      20
+#define PODS_UNBOUND   (INT64_C(1) << 40) /* the trace sets no limit to pods of a node */
+#define LOAD_MAX       1000000		  /* percent */
 #define PROGRESS_STEPS 200
-#define UID_MAX       16
+#define UID_MAX	       16
 
 /* A replay while it runs. */
 struct run {
 	const struct trace *trace;
 	const struct replay_config *config;
 	struct engine *engine;
-	struct request *requests;              /* by class */
+	struct request *requests; /* by class */
 	uint64_t arrived_milli, allocated_milli;
 	struct replay result;
 	VEC(struct replay_load) loads;
@@ -81,15 +81,16 @@ static int make_request(struct run *r, const struct trace_class *class, struct r
 		return 0;
 	bool whole = class->gpu_milli == CORE_WHOLE;
 	struct ask *ask =
-		request_add_ask(ret, whole ? ASK_WHOLE : ASK_SHARE, (uint8_t)class->gpus);
-	ask->core_milli = whole ? 0 : (uint16_t)class->gpu_milli;
+		request_add_ask(ret, whole ? ASK_WHOLE : ASK_SHARE, (uint8_t) class->gpus);
+	ask->core_milli = whole ? 0 : (uint16_t) class->gpu_milli;
 	for (const char *m; (m = trace_model(&models, &len));) {
 		char name[256];
 
 		snprintf(name, sizeof(name), "%.*s", (int)len, m);
 		uint16_t model = cluster_model_find(c, name);
 		if (model == UINT16_MAX)
-			return err_set(err, EINVAL, "there are more than %d GPU models", MODEL_MAX);
+			return err_set(err, EINVAL, "there are more than %d GPU models",
+				       MODEL_MAX);
 		modelset_add(&ask->models, model);
 	}
 	return 0;
@@ -132,7 +133,7 @@ static int arrive(struct run *r, uint32_t arrival, struct err *err)
 	const struct trace_pod *pod = &r->trace->pods[r->trace->order[arrival]];
 	const struct trace_class *class = &r->trace->classes[pod->class_index];
 	const struct request *request = &r->requests[pod->class_index];
-	uint64_t milli = (uint64_t)class->gpus * class->gpu_milli;
+	uint64_t milli = (uint64_t) class->gpus * class->gpu_milli;
 	char uid[UID_MAX];
 	struct decision decision;
 	uint32_t number;
@@ -161,7 +162,8 @@ static int measure(struct run *r, struct err *err)
 	uint64_t load = (r->arrived_milli * 200 + capacity) / (2 * capacity);
 
 	if (load > LOAD_MAX)
-		return err_set(err, EINVAL, "the pods ask for more than %d %% of the GPUs", LOAD_MAX);
+		return err_set(err, EINVAL, "the pods ask for more than %d %% of the GPUs",
+			       LOAD_MAX);
 	while (r->loads.len <= load)
 		if (vec_push(&r->loads, (struct replay_load){ 0 }) < 0)
 			return no_memory(err);

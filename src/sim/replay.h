@@ -22,30 +22,30 @@ struct strbuf;
 struct trace;
 
 struct replay_config {
-	const struct policy *policy;           /* NULL: the default */
+	const struct policy *policy; /* NULL: the default */
 	uint64_t seed;
-	const struct clock *clock;             /* for `seconds` alone */
+	const struct clock *clock; /* for `seconds` alone */
 	/* Called now and then, in all about 200 times.  May be NULL. */
 	void (*progress)(void *context, uint32_t done, uint32_t total);
 	void *context;
 };
 
 struct replay_load {
-	uint64_t allocated_milli;              /* sum over its arrivals */
-	uint32_t arrivals;                     /* 0: this load was never reached */
+	uint64_t allocated_milli; /* sum over its arrivals */
+	uint32_t arrivals;	  /* 0: this load was never reached */
 };
 
 struct replay {
 	uint64_t capacity_milli;
-	struct replay_load *loads;             /* by whole percent */
+	struct replay_load *loads; /* by whole percent */
 	uint32_t loads_count;
 	uint32_t decisions, rejected, rejected_cpu_only;
-	double seconds;                        /* learning, deciding and booking */
+	double seconds; /* learning, deciding and booking */
 };
 
 /* 0, -ENOMEM, -EINVAL when the engine refuses a node. */
-int replay_run(const struct trace *trace, const struct replay_config *config,
-	       struct replay *ret, struct err *err);
+int replay_run(const struct trace *trace, const struct replay_config *config, struct replay *ret,
+	       struct err *err);
 void replay_done(struct replay *r);
 
 /* The mean allocation in percent at that load; false if it was never reached. */

@@ -8,7 +8,7 @@
 #include "sim/replay.h"
 #include "wire/json_write.h"
 
-#define DIGITS 4
+#define DIGITS	  4
 #define BAR_WIDTH 40
 
 /* Where policies are compared. */

@@ -39,9 +39,14 @@ int report_annotations(const struct world *w, const struct world_pod *pod, struc
 	struct slices slices = { world_cluster(w), arena };
 	const char *scheduler = pod->wish->scheduler;
 	struct annotations_input input = {
-		.cluster = slices.cluster, .wish = pod->wish, .decision = &pod->decision,
-		.scheduler = *scheduler ? scheduler : SCHEDULER_DEFAULT, .attempt = 1,
-		.visibility = VISIBLE_ALL, .slice_uuid = slice_uuid, .context = &slices,
+		.cluster = slices.cluster,
+		.wish = pod->wish,
+		.decision = &pod->decision,
+		.scheduler = *scheduler ? scheduler : SCHEDULER_DEFAULT,
+		.attempt = 1,
+		.visibility = VISIBLE_ALL,
+		.slice_uuid = slice_uuid,
+		.context = &slices,
 	};
 
 	return annotations_make(&input, arena, ret, err);

@@ -199,8 +199,7 @@ int story_run(const char *name, const char *text, size_t len, struct strbuf *out
 	return run_root(name, json_root(yaml.items[0].doc), out, ret, err);
 }
 
-int story_run_file(const char *path, struct strbuf *out, struct story_result *ret,
-		   struct err *err)
+int story_run_file(const char *path, struct strbuf *out, struct story_result *ret, struct err *err)
 {
 	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
 	int rc = file_read(path, MANIFEST_FILE_MAX, &text, err);

@@ -42,7 +42,7 @@ struct err;
 struct strbuf;
 
 struct story_result {
-	uint32_t checked;             /* expectations that were looked at */
+	uint32_t checked; /* expectations that were looked at */
 	uint32_t failed;
 };
 

@@ -16,7 +16,7 @@
 #include "wire/json.h"
 
 #define ARENA_MAX ((size_t)1 << 20)
-#define IDS_MAX   128
+#define IDS_MAX	  128
 
 /* The pods that one expectation is about. */
 struct cast {
@@ -215,8 +215,7 @@ static int gather(struct cast *c, struct err *err)
 	return 0;
 }
 
-static int check_other(const struct cast *c, const char *field, const char *name,
-		       struct err *err)
+static int check_other(const struct cast *c, const char *field, const char *name, struct err *err)
 {
 	struct cast other CLEANUP(cast_done) = { .story = c->story, .name = name };
 	bool together = strcmp(field, "sameGpuAs") == 0, found = false;
@@ -283,8 +282,8 @@ static bool is_one_of(const char *word, const char *const *words)
 static int check(const struct cast *c, const struct json_member *m, struct err *err)
 {
 	static const char *const each[] = { "node", "gpus", "leaf", "spine", NULL };
-	static const char *const counts[] = { "pods", "placed", "pending", "nodes", "leaves",
-					      "spines", NULL };
+	static const char *const counts[] = { "pods",	"placed", "pending", "nodes",
+					      "leaves", "spines", NULL };
 	static const char *const of_gpus[] = { "gpuCount", "minGbps", NULL };
 	static const char *const others[] = { "sameGpuAs", "apartFrom", NULL };
 	const char *text = json_str(m->value);
@@ -307,7 +306,8 @@ static int check(const struct cast *c, const struct json_member *m, struct err *
 			return check_gpu_numbers(c, m->key, number);
 	}
 	if (strcmp(m->key, "adjacent") == 0 && json_bool_path(m->value, &yes, JSON_PATH_END) == 0)
-		return are_adjacent(c) == yes ? 0 : miss(c, "adjacent is %s", yes ? "false" : "true");
+		return are_adjacent(c) == yes ? 0
+					      : miss(c, "adjacent is %s", yes ? "false" : "true");
 	if (strcmp(m->key, "annotations") == 0 && json_type(m->value) == JSON_OBJECT)
 		return check_annotations(c, m->value);
 	return err_set(err, EINVAL, "expectation %.40s is unknown, or its value of the wrong type",

@@ -13,7 +13,7 @@ struct story {
 	struct world *world;
 	struct strbuf *out;
 	struct story_result *result;
-	size_t step;                  /* counted from 1 */
+	size_t step; /* counted from 1 */
 };
 
 /* Checks one `expect` step.  -EINVAL for a word that is unknown. */

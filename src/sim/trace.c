@@ -14,9 +14,9 @@
 #include "wire/csv.h"
 #include "wire/file.h"
 
-#define MEM_MIB_MAX   (INT64_MAX >> 20) /* so that bytes fit too */
-#define NAME_SHOWN    80
-#define ARENA_MAX     ((size_t)2 << 30)
+#define MEM_MIB_MAX (INT64_MAX >> 20) /* so that bytes fit too */
+#define NAME_SHOWN  80
+#define ARENA_MAX   ((size_t)2 << 30)
 
 /* A trace while it is being read. */
 struct reader {
@@ -67,7 +67,8 @@ static int name_of(struct reader *r, const struct csv *csv, size_t column, const
 	if (rc < 0)
 		return rc;
 	if (!**ret)
-		return err_set(err, EINVAL, "%s:%zu: a %s without name", csv->name, csv->line, what);
+		return err_set(err, EINVAL, "%s:%zu: a %s without name", csv->name, csv->line,
+			       what);
 	if (map_get_u32(seen, *ret, strlen(*ret), &other))
 		return err_set(err, EINVAL, "%s:%zu: %s %.*s is there twice", csv->name, csv->line,
 			       what, NAME_SHOWN, *ret);
@@ -143,9 +144,10 @@ static int check_models(const struct reader *r, const struct csv *csv, const cha
 		uint32_t unused;
 
 		if (!map_get_u32(&r->models, m, len, &unused))
-			return err_set(err, EINVAL, "%s:%zu: gpu_spec names model \"%.*s\", which no "
-				       "node has", csv->name, csv->line,
-				       (int)MIN(len, NAME_SHOWN), m);
+			return err_set(err, EINVAL,
+				       "%s:%zu: gpu_spec names model \"%.*s\", which no "
+				       "node has",
+				       csv->name, csv->line, (int)MIN(len, NAME_SHOWN), m);
 	}
 	return 0;
 }

@@ -24,7 +24,7 @@ struct err;
 
 struct trace_node {
 	const char *name;
-	const char *model;        /* "" without GPUs */
+	const char *model; /* "" without GPUs */
 	int64_t cpu_milli, mem_mib;
 	uint32_t gpus;
 };
@@ -33,8 +33,8 @@ struct trace_node {
 struct trace_class {
 	int64_t cpu_milli, mem_mib;
 	uint32_t gpus;
-	uint32_t gpu_milli;       /* on each; 1000 is the whole card */
-	const char *models;       /* as written: "A|B"; "" any */
+	uint32_t gpu_milli; /* on each; 1000 is the whole card */
+	const char *models; /* as written: "A|B"; "" any */
 };
 
 struct trace_pod {
@@ -43,14 +43,14 @@ struct trace_pod {
 };
 
 struct trace {
-	struct arena arena;       /* holds all of it */
+	struct arena arena; /* holds all of it */
 	struct trace_node *nodes;
 	uint32_t nodes_count;
 	struct trace_class *classes;
 	uint32_t classes_count;
 	struct trace_pod *pods;
 	uint32_t pods_count;
-	uint32_t *order;          /* indexes into pods */
+	uint32_t *order; /* indexes into pods */
 	uint32_t order_count;
 };
 

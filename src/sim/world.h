@@ -34,31 +34,31 @@ enum world_state {
 };
 
 struct world_pod {
-	const char *key;               /* "namespace/name" */
+	const char *key; /* "namespace/name" */
 	const char *name;
-	const char *workload;          /* the name of its owner, or its own */
+	const char *workload; /* the name of its owner, or its own */
 	struct pod_source source;
-	struct wish *wish;             /* NULL: it is wrong in itself, see text */
+	struct wish *wish; /* NULL: it is wrong in itself, see text */
 	enum world_state state;
-	uint32_t number;               /* in the cluster, if placed */
-	struct decision decision;      /* if placed */
-	char *text;                    /* why it is there, or why it waits */
-	const char *evicted_by;        /* the pod that took its place, until it is placed again */
+	uint32_t number;	  /* in the cluster, if placed */
+	struct decision decision; /* if placed */
+	char *text;		  /* why it is there, or why it waits */
+	const char *evicted_by;	  /* the pod that took its place, until it is placed again */
 	uint32_t arrival;
-	uint32_t generation;           /* of the world when it was read */
-	uint32_t leaf;                 /* where it is or was; DOMAIN_NONE */
-	bool learned;                  /* the engine knows of its arrival */
+	uint32_t generation; /* of the world when it was read */
+	uint32_t leaf;	     /* where it is or was; DOMAIN_NONE */
+	bool learned;	     /* the engine knows of its arrival */
 };
 
 enum world_event {
 	WORLD_EVENT_PLACED,
 	WORLD_EVENT_WAITS,
 	WORLD_EVENT_EVICTED,
-	WORLD_EVENT_LOST,              /* its node or GPU failed */
+	WORLD_EVENT_LOST, /* its node or GPU failed */
 };
 
 struct world_config {
-	const struct policy *policy;   /* NULL: the default */
+	const struct policy *policy; /* NULL: the default */
 	uint64_t seed;
 	bool no_preemption;
 	void (*on_event)(void *context, enum world_event event, const struct world_pod *pod);

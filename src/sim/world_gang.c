@@ -14,8 +14,8 @@
 /* The members of one gang. */
 struct troop {
 	const struct wish_gang *gang;
-	VEC(struct world_pod *) waiting;       /* in order of arrival */
-	VEC(uint32_t) placed;                  /* their numbers */
+	VEC(struct world_pod *) waiting; /* in order of arrival */
+	VEC(uint32_t) placed;		 /* their numbers */
 };
 
 static void troop_done(struct troop *t)
@@ -24,8 +24,7 @@ static void troop_done(struct troop *t)
 	vec_done(&t->placed);
 }
 
-static int muster(struct world *w, const struct world_pod *first, struct troop *t,
-		  struct err *err)
+static int muster(struct world *w, const struct world_pod *first, struct troop *t, struct err *err)
 {
 	t->gang = &first->wish->gang;
 	for (size_t i = 0; i < w->pods.len; i++) {
@@ -56,7 +55,7 @@ struct ranks {
 	struct gang_class classes[GANG_CLASSES_MAX];
 	uint32_t count;
 	struct pod_spec *specs;
-	struct world_pod **pods;               /* beside specs */
+	struct world_pod **pods; /* beside specs */
 };
 
 static void ranks_done(struct ranks *r)
@@ -93,8 +92,8 @@ static int line_up(struct world *w, const struct troop *t, uint32_t members, str
 			world_pod_spec(w, pod, &r->specs[filled]);
 			r->pods[filled++] = pod;
 		}
-		r->classes[r->count++] = (struct gang_class){ request, &r->specs[start],
-							      filled - start };
+		r->classes[r->count++] =
+			(struct gang_class){ request, &r->specs[start], filled - start };
 	}
 	return 0;
 }
@@ -175,7 +174,8 @@ static int place_whole(struct world *w, const struct troop *t, struct err *err)
 	if (rc < 0)
 		return rc;
 	struct gang_spec spec = {
-		.classes = r.classes, .classes_count = r.count,
+		.classes = r.classes,
+		.classes_count = r.count,
 		.strategy = first->request.strategy,
 		.leaf_rules = t->gang->leaves == LEAVES_REQUIRED ? GANG_REQUIRED : GANG_PREFERRED,
 		.latency_sensitive = first->request.latency_sensitive,
@@ -207,13 +207,15 @@ static int repair(struct world *w, const struct troop *t, uint32_t missing, stru
 		world_pod_spec(w, pod, &specs[i]);
 		failed[i] = (struct gang_failed){ &pod->wish->request, &specs[i], pod->leaf };
 	}
-	struct gang_repair r = { .kept = t->placed.items, .kept_count = (uint32_t)t->placed.len,
-				 .failed = failed, .failed_count = missing };
+	struct gang_repair r = { .kept = t->placed.items,
+				 .kept_count = (uint32_t)t->placed.len,
+				 .failed = failed,
+				 .failed_count = missing };
 	if (rc == 0)
 		rc = gang_replace(w->planner, &r, &g, err);
 	if (rc == 0 && g.placed)
-		settle_members(w, t, t->waiting.items, NULL, &g,
-			       missing + (uint32_t)t->placed.len, &why);
+		settle_members(w, t, t->waiting.items, NULL, &g, missing + (uint32_t)t->placed.len,
+			       &why);
 	else if (rc == 0)
 		all_wait(w, t, g.reason);
 	free(failed);

@@ -34,7 +34,8 @@ void world_pod_spec(struct world *w, const struct world_pod *pod, struct pod_spe
 {
 	const char *gang = pod->wish->gang.name;
 
-	*ret = (struct pod_spec){ .uid = pod->key, .name = pod->name,
+	*ret = (struct pod_spec){ .uid = pod->key,
+				  .name = pod->name,
 				  .priority = pod->wish->priority,
 				  .gang = gang ? world_gang_number(w, gang) : 0,
 				  .started = pod->arrival };

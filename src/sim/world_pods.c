@@ -30,8 +30,11 @@ static int add_pod(struct world *w, const struct pod_source *source, const char 
 
 	if (!pod)
 		return err_set(err, ENOMEM, "out of memory");
-	*pod = (struct world_pod){ .source = *source, .name = source->name, .workload = workload,
-				   .arrival = (uint32_t)w->pods.len, .leaf = DOMAIN_NONE };
+	*pod = (struct world_pod){ .source = *source,
+				   .name = source->name,
+				   .workload = workload,
+				   .arrival = (uint32_t)w->pods.len,
+				   .leaf = DOMAIN_NONE };
 	pod->key = world_printf(w, "%s/%s", source->namespace, source->name);
 	int rc = 0;
 	if (w->pods.len == WORLD_PODS_MAX)
@@ -55,8 +58,10 @@ static int add_replica(struct world *w, const struct json *owner, const char *na
 		       const char *name, int64_t i, bool indexed, struct err *err)
 {
 	const struct json *template = json_get(owner, "spec", "template");
-	struct pod_source source = { .object = template, .namespace = namespace,
-				     .owners = { owner }, .owners_count = 1,
+	struct pod_source source = { .object = template,
+				     .namespace = namespace,
+				     .owners = { owner },
+				     .owners_count = 1,
 				     .index = indexed ? i : POD_INDEX_NONE };
 
 	source.name = world_printf(w, "%s-%lld", name, (long long)i);
@@ -98,9 +103,8 @@ static int add_single(struct world *w, const struct json *object, struct err *er
 
 	if (rc < 0)
 		return rc;
-	const char *owner = source.owners_count
-				    ? json_str(source.owners[0], "metadata", "name")
-				    : NULL;
+	const char *owner =
+		source.owners_count ? json_str(source.owners[0], "metadata", "name") : NULL;
 	return add_pod(w, &source, owner ? owner : source.name, err);
 }
 
@@ -124,8 +128,8 @@ int world_expand(struct world *w, const char *kind, const char *namespace, const
 		return add_workload(w, namespace, name, object, err);
 	if (json_get(object, "spec", "template", "spec") ||
 	    json_get(object, "spec", "jobTemplate"))
-		return err_set(err, EINVAL, "%s %s: pods of this kind cannot be simulated yet", kind,
-			       name);
+		return err_set(err, EINVAL, "%s %s: pods of this kind cannot be simulated yet",
+			       kind, name);
 	return 0;
 }
 

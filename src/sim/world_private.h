@@ -17,13 +17,13 @@ struct world {
 	struct world_config config;
 	struct engine *engine;
 	struct gang_planner *planner;
-	struct arena arena;            /* wishes and names */
+	struct arena arena; /* wishes and names */
 	VEC(struct world_pod *) pods;
-	struct map by_key;             /* "namespace/name" -> pod */
-	struct map objects;            /* "kind/namespace/name" -> struct json */
-	VEC(const char *) gangs;       /* gang number - 1 -> name */
+	struct map by_key;	 /* "namespace/name" -> pod */
+	struct map objects;	 /* "kind/namespace/name" -> struct json */
+	VEC(const char *) gangs; /* gang number - 1 -> name */
 	struct dialect_lookup lookup;
-	uint32_t generation;           /* changes with objects and nodes */
+	uint32_t generation; /* changes with objects and nodes */
 };
 
 /* world_pods.c: objects become pods. */

@@ -18,23 +18,29 @@ static const char *mig_uuid(void *context, uint32_t node, const struct hold *hol
 static void prepare(struct bench *b, struct decision *d)
 {
 	bench_init(b);
-	CHECK(bench_read(b, "kind: Pod\nmetadata: {name: p}\nspec: {containers: ["
-			    "{name: train, resources: {limits: {nvidia.com/gpu: 2}}},"
-			    "{name: watch}, {name: serve, resources: {limits:"
-			    " {elasticgpu.io/gpu-core: 50, elasticgpu.io/gpu-memory: 100}}}]}\n") == 0);
+	CHECK(bench_read(b,
+			 "kind: Pod\nmetadata: {name: p}\nspec: {containers: ["
+			 "{name: train, resources: {limits: {nvidia.com/gpu: 2}}},"
+			 "{name: watch}, {name: serve, resources: {limits:"
+			 " {elasticgpu.io/gpu-core: 50, elasticgpu.io/gpu-memory: 100}}}]}\n") ==
+	      0);
 	*d = (struct decision){ .node = cluster_node_find(b->cluster, "alpha"), .score = 7 };
 	d->assignment.count = 3;
 	d->assignment.gpus = 1 << 1 | 1 << 4 | 1 << 6;
 	d->assignment.holds[0] = (struct hold){ .gpu = 1, .ask = 0, .kind = ASK_WHOLE };
 	d->assignment.holds[1] = (struct hold){ .gpu = 4, .ask = 0, .kind = ASK_WHOLE };
-	d->assignment.holds[2] = (struct hold){ .gpu = 6, .ask = 1, .kind = ASK_SHARE,
-						.core_milli = 500, .mem_mib = 100 };
+	d->assignment.holds[2] = (struct hold){
+		.gpu = 6, .ask = 1, .kind = ASK_SHARE, .core_milli = 500, .mem_mib = 100
+	};
 }
 
 static struct annotations_input input_of(const struct bench *b, const struct decision *d)
 {
-	return (struct annotations_input){ .cluster = b->cluster, .wish = &b->wish, .decision = d,
-					   .scheduler = "gpu-scheduler", .attempt = 2 };
+	return (struct annotations_input){ .cluster = b->cluster,
+					   .wish = &b->wish,
+					   .decision = d,
+					   .scheduler = "gpu-scheduler",
+					   .attempt = 2 };
 }
 
 TEST(ids_where_every_gpu_is_visible)
@@ -54,9 +60,12 @@ TEST(ids_where_every_gpu_is_visible)
 	CHECK_STR(annotations_find(&list, "elasticgpu.io/assumed"), "true");
 	CHECK_STR(annotations_find(&list, "gpu.scheduling/decision"),
 		  "{\"node\":\"alpha\",\"gpus\":["
-		  "{\"id\":1,\"uuid\":\"GPU-alpha-1\",\"coreMilli\":1000,\"memoryMiB\":80000,\"ask\":0},"
-		  "{\"id\":4,\"uuid\":\"GPU-alpha-4\",\"coreMilli\":1000,\"memoryMiB\":80000,\"ask\":0},"
-		  "{\"id\":6,\"uuid\":\"GPU-alpha-6\",\"coreMilli\":500,\"memoryMiB\":100,\"ask\":1}],"
+		  "{\"id\":1,\"uuid\":\"GPU-alpha-1\",\"coreMilli\":1000,\"memoryMiB\":80000,"
+		  "\"ask\":0},"
+		  "{\"id\":4,\"uuid\":\"GPU-alpha-4\",\"coreMilli\":1000,\"memoryMiB\":80000,"
+		  "\"ask\":0},"
+		  "{\"id\":6,\"uuid\":\"GPU-alpha-6\",\"coreMilli\":500,\"memoryMiB\":100,\"ask\":"
+		  "1}],"
 		  "\"containers\":{\"train\":1,\"serve\":2},\"attempt\":2,"
 		  "\"scheduler\":\"gpu-scheduler\",\"score\":7}");
 	bench_done(&b);
@@ -130,8 +139,9 @@ TEST(long_container_names_make_legal_keys)
 
 TEST(keys_that_kubernetes_refuses_are_refused)
 {
-	static const char *const bad[] = { "", "/x", "x/", "a/b/c", "-x/y", "x/-y", "x/y_", "x y/z",
-					   "x/" LONG "-and-more" };
+	static const char *const bad[] = { "",	    "/x",    "x/",
+					   "a/b/c", "-x/y",  "x/-y",
+					   "x/y_",  "x y/z", "x/" LONG "-and-more" };
 	struct err err = ERR_INIT;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)

@@ -17,9 +17,9 @@
 struct bench {
 	struct cluster *cluster;
 	struct arena arena;
-	struct yaml objects;           /* found by kind and name; the first is the pod */
+	struct yaml objects; /* found by kind and name; the first is the pod */
 	struct dialect_lookup lookup;
-	uint32_t taken;                /* indexes below this are held by siblings */
+	uint32_t taken; /* indexes below this are held by siblings */
 	struct wish wish;
 	struct err err;
 };
@@ -55,15 +55,19 @@ static inline void bench_node(struct bench *b, const char *name, const char *lea
 	char uuids[8][32];
 	const char *domains[] = { "spine-0", leaf };
 	struct node_spec spec = { .name = name,
-				  .allocatable = { 64000, INT64_C(1) << 40, INT64_C(1) << 40, 110 },
-				  .gpus = specs, .gpus_count = gpus, .domains = domains,
+				  .allocatable = { 64000, INT64_C(1) << 40, INT64_C(1) << 40,
+						   110 },
+				  .gpus = specs,
+				  .gpus_count = gpus,
+				  .domains = domains,
 				  .domains_count = 2,
 				  .mig = mig_geometry_of_model("NVIDIA-H100-80GB-HBM3") };
 	uint32_t number;
 
 	for (uint32_t i = 0; i < gpus; i++) {
 		snprintf(uuids[i], sizeof(uuids[i]), "GPU-%s-%u", name, i);
-		specs[i] = (struct gpu_spec){ .uuid = uuids[i], .model = "H100", .mem_mib = 80000 };
+		specs[i] =
+			(struct gpu_spec){ .uuid = uuids[i], .model = "H100", .mem_mib = 80000 };
 	}
 	CHECK(cluster_node_add(b->cluster, &spec, &number, NULL) == 0);
 }
@@ -100,14 +104,15 @@ static inline int bench_read(struct bench *b, const char *yaml)
 	       err.text, yaml);
 	int rc = pod_source_read(json_root(b->objects.items[0].doc), &b->lookup, &source, &b->err);
 	return rc < 0 ? rc
-		      : dialect_read(b->cluster, &b->lookup, &source, &b->arena, &b->wish, &b->err);
+		      : dialect_read(b->cluster, &b->lookup, &source, &b->arena, &b->wish,
+				     &b->err);
 }
 
 /* One row of a table: what is written, and a part of the complaint. */
 struct bad_pod {
 	const char *yaml;
 	const char *complaint;
-	int code;                      /* 0: EINVAL */
+	int code; /* 0: EINVAL */
 };
 
 static inline void bench_check_bad(const struct bad_pod *rows, size_t count)

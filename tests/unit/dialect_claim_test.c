@@ -3,10 +3,10 @@
 
 #include "engine/pick.h"
 
-#define POD(spec)                                                                \
+#define POD(spec)                                                                  \
 	"kind: Pod\nmetadata: {name: p, annotations: {gpu.scheduling/claim: c}}\n" \
 	"spec: " spec "\n---\n"
-#define PLAIN        POD("{containers: [{name: a}, {name: b}]}")
+#define PLAIN	     POD("{containers: [{name: a}, {name: b}]}")
 #define LIMIT(limit) POD("{containers: [{name: a, resources: {limits: {" limit "}}}]}")
 #define CLAIM(spec)  "kind: GpuClaim\nmetadata: {name: c}\nspec: " spec "\n"
 
@@ -32,11 +32,14 @@ TEST(every_field_of_a_claim_is_read)
 	struct bench b;
 
 	bench_init(&b);
-	CHECK(bench_read(&b, PLAIN CLAIM("{devices: {count: 2, policy: preferIds, preferIds: [5, 3, 99, 5]},"
-					 " selector: {matchLabels: {pool: x}},"
-					 " topology: {mode: Required, minBandwidthGBps: 400},"
-					 " network: {rdmaRequired: true}, storage: {cuFile: true},"
-					 " gangRef: team, gangMinMembers: 4}")) == 0);
+	CHECK(bench_read(
+		      &b,
+		      PLAIN CLAIM(
+			      "{devices: {count: 2, policy: preferIds, preferIds: [5, 3, 99, 5]},"
+			      " selector: {matchLabels: {pool: x}},"
+			      " topology: {mode: Required, minBandwidthGBps: 400},"
+			      " network: {rdmaRequired: true}, storage: {cuFile: true},"
+			      " gangRef: team, gangMinMembers: 4}")) == 0);
 	const struct ask *ask = &b.wish.request.asks[0];
 	CHECK_INT(ask->policy, PICK_PREFER);
 	CHECK_INT(ask->prefer_count, 2);
@@ -61,11 +64,16 @@ TEST(shared_and_mig_claims)
 	CHECK_INT(b.wish.request.asks[0].kind, ASK_SHARE);
 	CHECK_INT(b.wish.request.asks[0].core_milli, 300);
 	CHECK_INT(b.wish.request.asks[0].mem_mib, 512);
-	CHECK(bench_read(&b, PLAIN CLAIM("{devices: {count: 2, exclusivity: Shared, policy: spread}}")) ==
+	CHECK(bench_read(
+		      &b,
+		      PLAIN CLAIM("{devices: {count: 2, exclusivity: Shared, policy: spread}}")) ==
 	      0);
 	CHECK_INT(b.wish.request.asks[0].core_milli, 0);
 	CHECK_INT(b.wish.request.asks[0].share_policy, SHARE_SPREAD);
-	CHECK(bench_read(&b, PLAIN CLAIM("{devices: {count: 1, exclusivity: MIG, migProfile: 1g.10gb}}")) ==
+	CHECK(bench_read(
+		      &b,
+		      PLAIN CLAIM(
+			      "{devices: {count: 1, exclusivity: MIG, migProfile: 1g.10gb}}")) ==
 	      0);
 	CHECK_INT(b.wish.request.asks[0].kind, ASK_MIG);
 	CHECK_STR(b.wish.request.asks[0].mig_profile, "1g.10gb");
@@ -77,11 +85,12 @@ TEST(claim_and_limits_speak_of_the_same_gpus)
 	struct bench b;
 
 	bench_init(&b);
-	CHECK(bench_read(&b, LIMIT("nvidia.com/gpu: 2") CLAIM("{devices: {count: 2, policy: spread}}")) ==
-	      0);
+	CHECK(bench_read(&b, LIMIT("nvidia.com/gpu: 2")
+				     CLAIM("{devices: {count: 2, policy: spread}}")) == 0);
 	CHECK_INT(b.wish.request.asks_count, 1);
 	CHECK_INT(b.wish.request.asks[0].policy, PICK_SPREAD);
-	CHECK(bench_read(&b, LIMIT("nvidia.com/gpu: 2") CLAIM("{devices: {policy: spread}}")) == 0);
+	CHECK(bench_read(&b, LIMIT("nvidia.com/gpu: 2") CLAIM("{devices: {policy: spread}}")) ==
+	      0);
 	CHECK_INT(b.wish.request.asks[0].count, 2);
 	CHECK(bench_read(&b, LIMIT("elasticgpu.io/gpu-core: 20")
 				     CLAIM("{devices: {count: 1, exclusivity: Shared}}")) == 0);
@@ -96,17 +105,22 @@ TEST(claims_that_make_no_sense_are_refused)
 		{ PLAIN CLAIM("{devices: {}}"), "GpuClaim c: devices.count is missing", 0 },
 		{ PLAIN CLAIM("{devices: {count: 0}}"),
 		  "GpuClaim c: devices.count is 0, it must be from 1 to 32", 0 },
-		{ PLAIN CLAIM("{devices: {count: two}}"), "GpuClaim c: devices.count is no whole number",
-		  0 },
+		{ PLAIN CLAIM("{devices: {count: two}}"),
+		  "GpuClaim c: devices.count is no whole number", 0 },
 		{ PLAIN CLAIM("{devices: {count: 1, policy: best}}"),
 		  "GpuClaim c: devices.policy is \"best\", which is none of contiguous, spread or "
-		  "preferIds", 0 },
+		  "preferIds",
+		  0 },
 		{ PLAIN CLAIM("{devices: {count: 1, exclusivity: Half}}"),
-		  "GpuClaim c: devices.exclusivity is \"Half\", which is none of Exclusive, Shared or "
-		  "MIG", 0 },
+		  "GpuClaim c: devices.exclusivity is \"Half\", which is none of Exclusive, "
+		  "Shared or "
+		  "MIG",
+		  0 },
 		{ PLAIN CLAIM("{devices: {count: 1}, topology: {mode: Maybe}}"),
-		  "GpuClaim c: topology.mode is \"Maybe\", which is none of Preferred, Required or "
-		  "Ignore", 0 },
+		  "GpuClaim c: topology.mode is \"Maybe\", which is none of Preferred, Required "
+		  "or "
+		  "Ignore",
+		  0 },
 		{ PLAIN CLAIM("{devices: {count: 1, exclusivity: MIG}}"),
 		  "GpuClaim c: exclusivity MIG needs devices.migProfile", 0 },
 		{ PLAIN CLAIM("{devices: {count: 1, migProfile: 1g.10gb}}"),
@@ -135,11 +149,13 @@ TEST(claims_that_make_no_sense_are_refused)
 		{ LIMIT("nvidia.com/gpu: 4") CLAIM("{devices: {count: 2}}"),
 		  "GpuClaim c asks for 2 GPUs, but the limits of its containers for 4", 0 },
 		{ LIMIT("elasticgpu.io/gpu-core: 40") CLAIM("{devices: {count: 1}}"),
-		  "GpuClaim c asks for whole GPUs, but the limits of its containers for shares of GPUs",
+		  "GpuClaim c asks for whole GPUs, but the limits of its containers for shares of "
+		  "GPUs",
 		  0 },
 		{ LIMIT("nvidia.com/mig-1g.10gb: 1")
 			  CLAIM("{devices: {count: 1, exclusivity: MIG, migProfile: 2g.20gb}}"),
-		  "GpuClaim c asks for slices of 2g.20gb, but the limits of its containers for 1g.10gb",
+		  "GpuClaim c asks for slices of 2g.20gb, but the limits of its containers for "
+		  "1g.10gb",
 		  0 },
 		{ LIMIT("elasticgpu.io/gpu-core: 40")
 			  CLAIM("{devices: {count: 1, exclusivity: Shared, core: 30}}"),

@@ -3,11 +3,12 @@
 
 #include "dialect/map.h"
 
-#define POD(name, extra, map, spec)                                                       \
-	"kind: Pod\nmetadata: {name: " name ", " extra " annotations: {gpu-scheduling-map: \"" map \
-	"\"}}\nspec: " spec "\n"
-#define PLAIN(map)        POD("p-0", "", map, "{containers: [{name: a}, {name: b}]}")
-#define LIMIT(map, limit) POD("p-0", "", map, "{containers: [{name: a, resources: {limits: {" limit "}}}]}")
+#define POD(name, extra, map, spec)                    \
+	"kind: Pod\nmetadata: {name: " name ", " extra \
+	" annotations: {gpu-scheduling-map: \"" map "\"}}\nspec: " spec "\n"
+#define PLAIN(map) POD("p-0", "", map, "{containers: [{name: a}, {name: b}]}")
+#define LIMIT(map, limit) \
+	POD("p-0", "", map, "{containers: [{name: a, resources: {limits: {" limit "}}}]}")
 
 TEST(a_map_is_read_line_by_line)
 {
@@ -15,8 +16,8 @@ TEST(a_map_is_read_line_by_line)
 	struct placement_map map;
 
 	arena_init(&arena, 1 << 20);
-	CHECK(placement_map_parse("2=b:0\n\n# note\n 0 = a : 3 , 1 \r\n1=b:0,4\n", &arena, &map, NULL) ==
-	      0);
+	CHECK(placement_map_parse("2=b:0\n\n# note\n 0 = a : 3 , 1 \r\n1=b:0,4\n", &arena, &map,
+				  NULL) == 0);
 	CHECK_INT(map.count, 3);
 	const struct map_line *line = placement_map_find(&map, 0);
 	CHECK(line != NULL);
@@ -103,9 +104,10 @@ TEST(limits_are_dealt_the_ids_in_their_order)
 	struct bench b;
 
 	bench_init(&b);
-	CHECK(bench_read(&b, POD("p-0", "", "0=alpha:1,4,6",
-				 "{containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}},"
-				 " {name: b, resources: {limits: {nvidia.com/gpu: 2}}}]}")) == 0);
+	CHECK(bench_read(&b,
+			 POD("p-0", "", "0=alpha:1,4,6",
+			     "{containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}},"
+			     " {name: b, resources: {limits: {nvidia.com/gpu: 2}}}]}")) == 0);
 	CHECK_INT(b.wish.request.asks[0].pinned, 1 << 1);
 	CHECK_INT(b.wish.request.asks[1].pinned, 1 << 4 | 1 << 6);
 	CHECK(bench_read(&b, LIMIT("0=alpha:1\\n1=alpha:1", "elasticgpu.io/gpu-core: 30")) == 0);
@@ -119,35 +121,48 @@ TEST(maps_that_make_no_sense_are_refused_with_their_line)
 	static const struct bad_pod rows[] = {
 		{ PLAIN(""), "gpu-scheduling-map is empty", 0 },
 		{ PLAIN("0=alpha"),
-		  "gpu-scheduling-map line 1: expected <pod-index>=<node>:<gpu,gpu>, found \"0=alpha\"",
+		  "gpu-scheduling-map line 1: expected <pod-index>=<node>:<gpu,gpu>, found "
+		  "\"0=alpha\"",
 		  0 },
 		{ PLAIN("0=alpha:0\\nx=alpha:1"),
 		  "gpu-scheduling-map line 2: expected <pod-index>=<node>:<gpu,gpu>, found "
-		  "\"x=alpha:1\"", 0 },
-		{ PLAIN("0=:0"), "gpu-scheduling-map line 1: expected <pod-index>=<node>:<gpu,gpu>, found "
-				 "\"0=:0\"", 0 },
+		  "\"x=alpha:1\"",
+		  0 },
+		{ PLAIN("0=:0"),
+		  "gpu-scheduling-map line 1: expected <pod-index>=<node>:<gpu,gpu>, found "
+		  "\"0=:0\"",
+		  0 },
 		{ PLAIN("0=alpha:0,"),
 		  "gpu-scheduling-map line 1: expected <pod-index>=<node>:<gpu,gpu>, found "
-		  "\"0=alpha:0,\"", 0 },
-		{ PLAIN("0=alpha:40"), "gpu-scheduling-map line 1: GPU 40: ids go from 0 to 31", 0 },
-		{ PLAIN("0=alpha:4,4"), "gpu-scheduling-map line 1: GPU 4 is there twice", 0 },
-		{ PLAIN("0=alpha:4\\n0=beta:0"), "gpu-scheduling-map line 2: index 0 is on line 1 already",
+		  "\"0=alpha:0,\"",
 		  0 },
+		{ PLAIN("0=alpha:40"), "gpu-scheduling-map line 1: GPU 40: ids go from 0 to 31",
+		  0 },
+		{ PLAIN("0=alpha:4,4"), "gpu-scheduling-map line 1: GPU 4 is there twice", 0 },
+		{ PLAIN("0=alpha:4\\n0=beta:0"),
+		  "gpu-scheduling-map line 2: index 0 is on line 1 already", 0 },
 		{ PLAIN("1=alpha:4"), "gpu-scheduling-map has no line for pod index 0", 0 },
-		{ PLAIN("0=gamma:4"), "gpu-scheduling-map line 1: node gamma does not exist", ENOENT },
-		{ PLAIN("0=beta:2"), "gpu-scheduling-map line 1: node beta has no GPU 2, it has 2 GPUs",
+		{ PLAIN("0=gamma:4"), "gpu-scheduling-map line 1: node gamma does not exist",
 		  ENOENT },
+		{ PLAIN("0=beta:2"),
+		  "gpu-scheduling-map line 1: node beta has no GPU 2, it has 2 GPUs", ENOENT },
 		{ POD("p-0", "", "0=beta:0", "{nodeName: alpha, containers: [{name: a}]}"),
-		  "gpu-scheduling-map line 1 names node beta, but the pod is bound to node alpha", 0 },
+		  "gpu-scheduling-map line 1 names node beta, but the pod is bound to node alpha",
+		  0 },
 		{ LIMIT("0=alpha:0", "nvidia.com/gpu: 2"),
-		  "gpu-scheduling-map line 1 gives 1 GPUs, but the limits of its containers ask for 2",
+		  "gpu-scheduling-map line 1 gives 1 GPUs, but the limits of its containers ask "
+		  "for 2",
 		  0 },
 		{ LIMIT("0=alpha:0", "nvidia.com/mig-1g.10gb: 1"),
-		  "gpu-scheduling-map pins whole GPUs, but the limits of its containers asks for MIG "
-		  "slices", 0 },
+		  "gpu-scheduling-map pins whole GPUs, but the limits of its containers asks for "
+		  "MIG "
+		  "slices",
+		  0 },
 		{ LIMIT("0=alpha:0\\n1=alpha:0", "elasticgpu.io/gpu-core: 60"),
-		  "gpu-scheduling-map line 1: 2 pods share GPU 0, which is less than the pod's limits "
-		  "ask for", 0 },
+		  "gpu-scheduling-map line 1: 2 pods share GPU 0, which is less than the pod's "
+		  "limits "
+		  "ask for",
+		  0 },
 	};
 
 	bench_check_bad(rows, ARRAY_SIZE(rows));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dialect_bench.h"
 
-#define POD(spec) "kind: Pod\nmetadata: {name: p}\nspec: " spec "\n"
+#define POD(spec)   "kind: Pod\nmetadata: {name: p}\nspec: " spec "\n"
 #define ONE(limits) POD("{containers: [{name: c, resources: {limits: {" limits "}}}]}")
 
 TEST(limits_become_asks)
@@ -16,11 +16,14 @@ TEST(limits_become_asks)
 		{ "nvidia.com/gpu: '3'", ASK_WHOLE, 3, 0, 0, "" },
 		{ "elasticgpu.io/pgpu: 1", ASK_WHOLE, 1, 0, 0, "" },
 		{ "elasticgpu.io/gpu-core: 100", ASK_WHOLE, 1, 0, 0, "" },
-		{ "elasticgpu.io/gpu-core: 400, elasticgpu.io/gpu-memory: 9", ASK_WHOLE, 4, 0, 0, "" },
+		{ "elasticgpu.io/gpu-core: 400, elasticgpu.io/gpu-memory: 9", ASK_WHOLE, 4, 0, 0,
+		  "" },
 		{ "elasticgpu.io/gpu-core: 35", ASK_SHARE, 1, 350, 0, "" },
 		{ "elasticgpu.io/gpu-memory: 1024", ASK_SHARE, 1, 0, 1024, "" },
-		{ "elasticgpu.io/gpu-core: 5, elasticgpu.io/gpu-memory: 1k", ASK_SHARE, 1, 50, 1000, "" },
-		{ "elasticgpu.io/qgpu-core: 20, elasticgpu.io/qgpu-memory: 7", ASK_SHARE, 1, 200, 7, "" },
+		{ "elasticgpu.io/gpu-core: 5, elasticgpu.io/gpu-memory: 1k", ASK_SHARE, 1, 50,
+		  1000, "" },
+		{ "elasticgpu.io/qgpu-core: 20, elasticgpu.io/qgpu-memory: 7", ASK_SHARE, 1, 200,
+		  7, "" },
 		{ "nvidia.com/mig-1g.10gb: 2", ASK_MIG, 2, 0, 0, "1g.10gb" },
 		{ "nvidia.com/gpu: 2, elasticgpu.io/gpu-core: 200", ASK_WHOLE, 2, 0, 0, "" },
 	};
@@ -34,7 +37,8 @@ TEST(limits_become_asks)
 		CHECKF(bench_read(&b, yaml) == 0, "row %zu: %s", i, b.err.text);
 		const struct ask *ask = &b.wish.request.asks[0];
 		CHECKF(b.wish.request.asks_count == 1 && ask->kind == rows[i].kind &&
-			       ask->count == rows[i].count && ask->core_milli == rows[i].core_milli &&
+			       ask->count == rows[i].count &&
+			       ask->core_milli == rows[i].core_milli &&
 			       ask->mem_mib == rows[i].mem_mib,
 		       "row %zu", i);
 		CHECK_STR(ask->mig_profile, rows[i].profile);
@@ -48,9 +52,10 @@ TEST(every_container_has_its_own_ask)
 	struct bench b;
 
 	bench_init(&b);
-	CHECK(bench_read(&b, POD("{containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}},"
-				 " {name: b}, {name: c, resources: {limits: {nvidia.com/gpu: 2,"
-				 " nvidia.com/mig-1g.10gb: 1}}}]}")) == 0);
+	CHECK(bench_read(&b,
+			 POD("{containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}},"
+			     " {name: b}, {name: c, resources: {limits: {nvidia.com/gpu: 2,"
+			     " nvidia.com/mig-1g.10gb: 1}}}]}")) == 0);
 	CHECK_INT(b.wish.request.asks_count, 3);
 	CHECK_INT(b.wish.containers_count, 3);
 	CHECK_INT(b.wish.containers[0].asks, 1);
@@ -64,10 +69,12 @@ TEST(an_init_container_borrows_the_gpus_of_another)
 	struct bench b;
 
 	bench_init(&b);
-	CHECK(bench_read(&b, POD("{initContainers: [{name: warm, resources: {limits:"
-				 " {nvidia.com/gpu: 1}}}, {name: side, restartPolicy: Always, resources:"
-				 " {limits: {elasticgpu.io/gpu-core: 10}}}], containers: [{name: main,"
-				 " resources: {limits: {nvidia.com/gpu: 4}}}]}")) == 0);
+	CHECK(bench_read(
+		      &b,
+		      POD("{initContainers: [{name: warm, resources: {limits:"
+			  " {nvidia.com/gpu: 1}}}, {name: side, restartPolicy: Always, resources:"
+			  " {limits: {elasticgpu.io/gpu-core: 10}}}], containers: [{name: main,"
+			  " resources: {limits: {nvidia.com/gpu: 4}}}]}")) == 0);
 	CHECK_INT(b.wish.request.asks_count, 2);
 	CHECK_STR(b.wish.containers[2].name, "warm");
 	CHECK(b.wish.containers[2].init);
@@ -90,16 +97,21 @@ TEST(limits_that_make_no_sense_are_refused)
 		{ ONE("nvidia.com/gpu: 500m"),
 		  "container c: nvidia.com/gpu must be a whole number, 0 or more", 0 },
 		{ ONE("elasticgpu.io/gpu-core: 101"),
-		  "container c: elasticgpu.io/gpu-core is 101: above 100 it must be a multiple of 100",
+		  "container c: elasticgpu.io/gpu-core is 101: above 100 it must be a multiple of "
+		  "100",
 		  0 },
 		{ ONE("nvidia.com/gpu: 1, elasticgpu.io/gpu-core: 50"),
-		  "container c: nvidia.com/gpu and elasticgpu.io/gpu-core ask for different GPUs", 0 },
-		{ ONE("elasticgpu.io/gpu-core: 50, elasticgpu.io/qgpu-core: 40"),
-		  "container c: elasticgpu.io/gpu-core and elasticgpu.io/qgpu-core ask for different "
-		  "GPUs", 0 },
-		{ ONE("nvidia.com/mig-: 1"), "container c: nvidia.com/mig- names no MIG profile", 0 },
-		{ ONE("elasticgpu.io/gpus: 1"), "container c: resource elasticgpu.io/gpus is unknown",
+		  "container c: nvidia.com/gpu and elasticgpu.io/gpu-core ask for different GPUs",
 		  0 },
+		{ ONE("elasticgpu.io/gpu-core: 50, elasticgpu.io/qgpu-core: 40"),
+		  "container c: elasticgpu.io/gpu-core and elasticgpu.io/qgpu-core ask for "
+		  "different "
+		  "GPUs",
+		  0 },
+		{ ONE("nvidia.com/mig-: 1"), "container c: nvidia.com/mig- names no MIG profile",
+		  0 },
+		{ ONE("elasticgpu.io/gpus: 1"),
+		  "container c: resource elasticgpu.io/gpus is unknown", 0 },
 		{ POD("{containers: [{name: c, resources: {requests: {nvidia.com/gpu: 1}}}]}"),
 		  "container c: nvidia.com/gpu needs a limit, not only a request", 0 },
 		{ POD("{containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}, requests:"
@@ -120,25 +132,33 @@ TEST(needs_are_summed_as_kubernetes_does)
 		int64_t cpu, mem;
 	} rows[] = {
 		{ "{containers: [{name: a, resources: {requests: {cpu: 100m, memory: 1Ki}}},"
-		  " {name: b, resources: {requests: {cpu: 1}}}]}", 1100, 1024 },
+		  " {name: b, resources: {requests: {cpu: 1}}}]}",
+		  1100, 1024 },
 		{ "{containers: [{name: a, resources: {limits: {cpu: 2}}}]}", 2000, 0 },
-		{ "{containers: [{name: a, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}]}", 1000,
-		  0 },
+		{ "{containers: [{name: a, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}]}",
+		  1000, 0 },
 		/* The init container is greater than all others together. */
 		{ "{initContainers: [{name: i, resources: {requests: {cpu: 5}}}],"
-		  " containers: [{name: a, resources: {requests: {cpu: 1}}}]}", 5000, 0 },
+		  " containers: [{name: a, resources: {requests: {cpu: 1}}}]}",
+		  5000, 0 },
 		/* Sidecars before it run beside it, those after it do not yet. */
-		{ "{initContainers: [{name: s, restartPolicy: Always, resources: {requests: {cpu: 1}}},"
+		{ "{initContainers: [{name: s, restartPolicy: Always, resources: {requests: {cpu: "
+		  "1}}},"
 		  " {name: i, resources: {requests: {cpu: 5}}},"
 		  " {name: t, restartPolicy: Always, resources: {requests: {cpu: 2}}}],"
-		  " containers: [{name: a, resources: {requests: {cpu: 1}}}]}", 6000, 0 },
-		{ "{initContainers: [{name: s, restartPolicy: Always, resources: {requests: {cpu: 1}}}],"
-		  " containers: [{name: a, resources: {requests: {cpu: 1}}}]}", 2000, 0 },
+		  " containers: [{name: a, resources: {requests: {cpu: 1}}}]}",
+		  6000, 0 },
+		{ "{initContainers: [{name: s, restartPolicy: Always, resources: {requests: {cpu: "
+		  "1}}}],"
+		  " containers: [{name: a, resources: {requests: {cpu: 1}}}]}",
+		  2000, 0 },
 		/* Requests of the pod replace, overhead adds. */
 		{ "{resources: {requests: {cpu: 3}}, overhead: {cpu: 250m, memory: 64},"
-		  " containers: [{name: a, resources: {requests: {cpu: 9, memory: 16}}}]}", 3250, 80 },
+		  " containers: [{name: a, resources: {requests: {cpu: 9, memory: 16}}}]}",
+		  3250, 80 },
 		{ "{containers: [{name: a, resources: {requests: {memory: 9223372036854775807}}},"
-		  " {name: b, resources: {requests: {memory: 9223372036854775807}}}]}", 0, INT64_MAX },
+		  " {name: b, resources: {requests: {memory: 9223372036854775807}}}]}",
+		  0, INT64_MAX },
 	};
 	struct bench b;
 

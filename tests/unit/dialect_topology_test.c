@@ -5,8 +5,8 @@
 #define POD(annotations, spec) \
 	"kind: Pod\nmetadata: {name: p, annotations: {" annotations "}}\nspec: " spec "\n"
 #define PLAIN(annotations) POD(annotations, "{containers: [{name: a}]}")
-#define OWNED(kind)                                                                          \
-	"kind: Pod\nmetadata: {name: p-0, ownerReferences: [{kind: " kind                    \
+#define OWNED(kind)                                                       \
+	"kind: Pod\nmetadata: {name: p-0, ownerReferences: [{kind: " kind \
 	", name: own, controller: true}]}\nspec: {containers: [{name: a}]}\n---\n"
 #define OWNER(kind, annotations, spec) \
 	"kind: " kind "\nmetadata: {name: own, annotations: {" annotations "}}\nspec: " spec "\n"
@@ -16,9 +16,10 @@ TEST(annotations_of_a_pod_are_read)
 	struct bench b;
 
 	bench_init(&b);
-	CHECK(bench_read(&b, PLAIN(T "gpu-count: '4', " T "preferred-domain: leaf-1, " T
-				     "network-bandwidth: 100Gbps, " T "latency-sensitive: 'true', " T
-				     "placement-strategy: balanced")) == 0);
+	CHECK(bench_read(&b,
+			 PLAIN(T "gpu-count: '4', " T "preferred-domain: leaf-1, " T
+				 "network-bandwidth: 100Gbps, " T "latency-sensitive: 'true', " T
+				 "placement-strategy: balanced")) == 0);
 	CHECK_INT(b.wish.request.asks[0].kind, ASK_WHOLE);
 	CHECK_INT(b.wish.request.asks[0].count, 4);
 	CHECK_INT(b.wish.request.prefer_domain, cluster_domain_named(b.cluster, "leaf-1"));
@@ -26,7 +27,8 @@ TEST(annotations_of_a_pod_are_read)
 	CHECK_INT(b.wish.request.latency_sensitive, 1);
 	CHECK_INT(b.wish.request.strategy, STRATEGY_BALANCED);
 	CHECK(b.wish.gang.name == NULL);
-	CHECK(bench_read(&b, PLAIN(T "gpu-count: '1', " T "preferred-domain: spine-0/leaf-0")) == 0);
+	CHECK(bench_read(&b, PLAIN(T "gpu-count: '1', " T "preferred-domain: spine-0/leaf-0")) ==
+	      0);
 	CHECK_INT(b.wish.request.prefer_domain, cluster_domain_named(b.cluster, "leaf-0"));
 	CHECK(bench_read(&b, PLAIN(T "gpu-count: '1', " T "preferred-domain: nowhere")) == 0);
 	CHECK_INT(b.wish.request.prefer_domain, DOMAIN_NONE);
@@ -38,7 +40,8 @@ TEST(owners_hand_their_annotations_down)
 	struct bench b;
 
 	bench_init(&b);
-	CHECK(bench_read(&b, OWNED("Job") OWNER("Job", T "gpu-count: '16'", "{parallelism: 4}")) == 0);
+	CHECK(bench_read(&b, OWNED("Job") OWNER("Job", T "gpu-count: '16'", "{parallelism: 4}")) ==
+	      0);
 	CHECK_INT(b.wish.request.asks[0].count, 4);
 	CHECK_STR(b.wish.gang.name, "default/job/own");
 	CHECK_INT(b.wish.gang.members, 4);
@@ -52,10 +55,11 @@ TEST(owners_hand_their_annotations_down)
 	CHECK_INT(b.wish.request.asks[0].count, 2);
 	CHECK(b.wish.gang.name == NULL);
 	/* A ReplicaSet's own owner counts too. */
-	CHECK(bench_read(&b, OWNED("ReplicaSet")
-			 "kind: ReplicaSet\nmetadata: {name: own, ownerReferences: [{kind: Deployment,"
-			 " name: own, controller: true}]}\n---\n"
-			 OWNER("Deployment", T "gpu-count: '3'", "{replicas: 2}")) == 0);
+	CHECK(bench_read(&b, OWNED("ReplicaSet") "kind: ReplicaSet\nmetadata: {name: own, "
+						 "ownerReferences: [{kind: Deployment,"
+						 " name: own, controller: true}]}\n---\n" OWNER(
+							 "Deployment", T "gpu-count: '3'",
+							 "{replicas: 2}")) == 0);
 	CHECK_INT(b.wish.request.asks[0].count, 3);
 	bench_done(&b);
 }
@@ -69,21 +73,26 @@ TEST(gangs_have_the_size_of_their_group_claim_or_owner)
 	} rows[] = {
 		{ "kind: Pod\nmetadata: {name: p, labels: {scheduling.x-k8s.io/pod-group: g}}\n"
 		  "spec: {containers: [{name: a}]}\n"
-		  "---\nkind: PodGroup\nmetadata: {name: g}\nspec: {minMember: 3}\n", "default/g", 3 },
-		{ "kind: Pod\nmetadata: {name: p, namespace: x}\nspec: {schedulingGroup: {podGroupName: g},"
+		  "---\nkind: PodGroup\nmetadata: {name: g}\nspec: {minMember: 3}\n",
+		  "default/g", 3 },
+		{ "kind: Pod\nmetadata: {name: p, namespace: x}\nspec: {schedulingGroup: "
+		  "{podGroupName: g},"
 		  " containers: [{name: a}]}\n---\nkind: PodGroup\nmetadata: {name: g}\n"
-		  "spec: {schedulingPolicy: {gang: {minCount: 5}}}\n", "x/g", 5 },
+		  "spec: {schedulingPolicy: {gang: {minCount: 5}}}\n",
+		  "x/g", 5 },
 		{ "kind: Pod\nmetadata: {name: p}\nspec: {schedulingGroup: {podGroupName: g},"
 		  " containers: [{name: a}]}\n---\nkind: PodGroup\nmetadata: {name: g}\n"
-		  "spec: {schedulingPolicy: {basic: {}}}\n", NULL, 0 },
+		  "spec: {schedulingPolicy: {basic: {}}}\n",
+		  NULL, 0 },
 		{ "kind: Pod\nmetadata: {name: p, annotations: {gpu.scheduling/claim: c}}\n"
 		  "spec: {containers: [{name: a}]}\n---\nkind: GpuClaim\nmetadata: {name: c}\n"
-		  "spec: {devices: {count: 1}, gangRef: {name: g}, gangMinMembers: 6}\n", "default/g",
-		  6 },
+		  "spec: {devices: {count: 1}, gangRef: {name: g}, gangMinMembers: 6}\n",
+		  "default/g", 6 },
 		{ "kind: Pod\nmetadata: {name: p-0, labels: {scheduling.x-k8s.io/pod-group: g},"
 		  " ownerReferences: [{kind: Job, name: j, controller: true}]}\n"
 		  "spec: {containers: [{name: a}]}\n---\nkind: Job\nmetadata: {name: j}\n"
-		  "spec: {parallelism: 7}\n", "default/g", 7 },
+		  "spec: {parallelism: 7}\n",
+		  "default/g", 7 },
 	};
 	struct bench b;
 
@@ -108,10 +117,12 @@ TEST(annotations_that_make_no_sense_are_refused)
 		  T "gpu-count comes to 33 GPUs a pod, no node has more than 32", 0 },
 		{ PLAIN(T "placement-strategy: far"),
 		  T "placement-strategy is \"far\", which is none of consolidated, distributed or "
-		    "balanced", 0 },
+		    "balanced",
+		  0 },
 		{ PLAIN(T "network-bandwidth: fast"),
 		  T "network-bandwidth is \"fast\", it must be a number of Gbit/s such as 100 or "
-		    "100Gbps", 0 },
+		    "100Gbps",
+		  0 },
 		{ PLAIN(T "latency-sensitive: maybe"),
 		  T "latency-sensitive is \"maybe\", it must be true or false", 0 },
 		{ OWNED("Job") OWNER("Job", T "gpu-count: '7'", "{parallelism: 2}"),
@@ -120,19 +131,25 @@ TEST(annotations_that_make_no_sense_are_refused)
 		  "Job own: spec.parallelism must be a whole number from 0 to 1000000", 0 },
 		{ POD(T "gpu-count: '4'",
 		      "{containers: [{name: a, resources: {limits: {nvidia.com/gpu: 2}}}]}"),
-		  T "gpu-count comes to 4 GPUs a pod, but the limits of its containers ask for 2", 0 },
-		{ POD(T "gpu-count: '1'",
-		      "{containers: [{name: a, resources: {limits: {elasticgpu.io/gpu-core: 20}}}]}"),
-		  T "gpu-count asks for whole GPUs, but the limits of its containers for shares of "
-		    "GPUs", 0 },
+		  T "gpu-count comes to 4 GPUs a pod, but the limits of its containers ask for 2",
+		  0 },
+		{ POD(T "gpu-count: '1'", "{containers: [{name: a, resources: {limits: "
+					  "{elasticgpu.io/gpu-core: 20}}}]}"),
+		  T
+		  "gpu-count asks for whole GPUs, but the limits of its containers for shares of "
+		  "GPUs",
+		  0 },
 		{ "kind: Pod\nmetadata: {name: p, labels: {scheduling.x-k8s.io/pod-group: g}}\n"
 		  "spec: {containers: [{name: a}]}\n",
-		  "the size of gang g is not known: there is no PodGroup g, no gangMinMembers and no "
-		  "owner", ENOENT },
+		  "the size of gang g is not known: there is no PodGroup g, no gangMinMembers and "
+		  "no "
+		  "owner",
+		  ENOENT },
 		{ "kind: Pod\nmetadata: {name: p, labels: {scheduling.x-k8s.io/pod-group: g}}\n"
 		  "spec: {schedulingGroup: {podGroupName: h}, containers: [{name: a}]}\n",
 		  "schedulingGroup puts the pod into gang h, but label "
-		  "scheduling.x-k8s.io/pod-group into gang g", 0 },
+		  "scheduling.x-k8s.io/pod-group into gang g",
+		  0 },
 		{ "kind: Pod\nmetadata: {name: p, labels: {scheduling.x-k8s.io/pod-group: g}}\n"
 		  "spec: {containers: [{name: a}]}\n"
 		  "---\nkind: PodGroup\nmetadata: {name: g}\nspec: {minMember: 0}\n",

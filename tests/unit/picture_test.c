@@ -22,9 +22,11 @@ static void open_gallery(struct gallery *g, const char *cluster, const char *obj
 
 	memset(g, 0, sizeof(*g));
 	CHECK(yaml_parse("c", cluster, strlen(cluster), NULL, &g->yaml, NULL) == 0);
-	CHECKF(fleet_new("c", json_root(g->yaml.items[0].doc), &g->fleet, &err) == 0, "%s", err.text);
+	CHECKF(fleet_new("c", json_root(g->yaml.items[0].doc), &g->fleet, &err) == 0, "%s",
+	       err.text);
 	CHECK(world_new(g->fleet, &(struct world_config){ .seed = 1 }, &g->world, NULL) == 0);
-	CHECKF(manifests_parse(&g->manifests, "m", objects, strlen(objects), &err) == 0, "%s", err.text);
+	CHECKF(manifests_parse(&g->manifests, "m", objects, strlen(objects), &err) == 0, "%s",
+	       err.text);
 	CHECK(world_submit(g->world, &g->manifests, 0, NULL) == 0);
 	CHECK(world_settle(g->world, NULL) == 0);
 }
@@ -88,7 +90,8 @@ TEST(no_line_is_wider_than_the_terminal)
 	static const uint32_t widths[] = { 1, 40, 61, 80, 200 };
 	struct gallery g;
 
-	open_gallery(&g, "nodes: [{machine: dgx-h100, count: 24, perLeaf: 12, name: node-%02d}]", "");
+	open_gallery(&g, "nodes: [{machine: dgx-h100, count: 24, perLeaf: 12, name: node-%02d}]",
+		     "");
 	for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
 		struct strbuf out = STRBUF_INIT;
 		struct picture *p = picture_new(&(struct picture_style){ .width = widths[i] });

@@ -10,7 +10,7 @@
 #include "wire/json.h"
 #include "wire/yaml.h"
 
-#define POD(name) \
+#define POD(name)                                                                          \
 	"{kind: Pod, metadata: {name: " name "}, spec: {containers: [{name: c, resources:" \
 	" {limits: {nvidia.com/gpu: 1}}}]}}"
 
@@ -29,15 +29,18 @@ TEST(presets_are_laid_out_over_leaves_and_spines)
 	struct err err = ERR_INIT;
 
 	CHECKF(make_fleet("nodes:\n"
-			  "- {machine: dgx-h100, count: 128, perLeaf: 4, leavesPerSpine: 8, name: d-%03d}\n"
+			  "- {machine: dgx-h100, count: 128, perLeaf: 4, leavesPerSpine: 8, name: "
+			  "d-%03d}\n"
 			  "- {machine: gb200-nvl72, count: 36}\n"
-			  "- {name: odd, domain: [p, q, r], gpus: [{model: T4, count: 2}], networkGbps: 10}\n",
+			  "- {name: odd, domain: [p, q, r], gpus: [{model: T4, count: 2}], "
+			  "networkGbps: 10}\n",
 			  &yaml, &fleet, &err) == 0,
 	       "%s", err.text);
 	CHECK_INT(fleet_count(fleet), 165);
 	CHECK_STR(fleet_node_name(fleet, 127), "d-127");
 	CHECK_STR(fleet_node_name(fleet, 128), "gb200-nvl72-00");
-	CHECKF(world_new(fleet, &(struct world_config){ .seed = 1 }, &w, &err) == 0, "%s", err.text);
+	CHECKF(world_new(fleet, &(struct world_config){ .seed = 1 }, &w, &err) == 0, "%s",
+	       err.text);
 	const struct cluster *c = world_cluster(w);
 	const struct node *n = cluster_node(c, cluster_node_find(c, "d-127"));
 	CHECK_STR(cluster_domain(c, n->domain)->name, "leaf-31");
@@ -65,10 +68,12 @@ TEST(a_bad_cluster_file_is_refused)
 		{ "nodes: [5]", "file: nodes[0]: is no description of nodes" },
 		{ "nodes: [{machine: dgx-h10}]",
 		  "file: nodes[0]: machine dgx-h10 is unknown, did you mean dgx-h100?" },
-		{ "nodes: [{machine: dgx-h100}, {colour: red}]", "file: nodes[1]: colour is unknown" },
+		{ "nodes: [{machine: dgx-h100}, {colour: red}]",
+		  "file: nodes[1]: colour is unknown" },
 		{ "nodes: [{count: 2}]", "file: nodes[0]: a node without a machine needs a name" },
-		{ "nodes: [{name: n}]", "file: nodes[0]: name is no string; YAML takes some words, such "
-					"as n and on, for booleans: put it in quotes" },
+		{ "nodes: [{name: n}]",
+		  "file: nodes[0]: name is no string; YAML takes some words, such "
+		  "as n and on, for booleans: put it in quotes" },
 		{ "nodes: [{name: a%s, count: 2}]",
 		  "file: nodes[0]: name \"a%s\": only one %d or %03d may be in it" },
 		{ "nodes: [{name: 'a%d%n', count: 2}]",
@@ -102,13 +107,15 @@ TEST(a_bad_node_is_named)
 		  "node a: unhealthy names a GPU that the node lacks" },
 		{ "nodes: [{machine: t4, name: a, cpu: lots}]", "node a: cpu is no quantity" },
 		{ "nodes: [{machine: t4, name: a, memory: -1}]", "node a: memory is no quantity" },
-		{ "nodes: [{name: a, gpus: [{count: 2}]}]", "node a: gpus: every entry needs a model" },
+		{ "nodes: [{name: a, gpus: [{count: 2}]}]",
+		  "node a: gpus: every entry needs a model" },
 		{ "nodes: [{name: a, gpus: [{model: x, count: 32}, {model: x}]}]",
 		  "node a: a node has at most 32 GPUs" },
 		{ "nodes: [{name: a, labels: {x: 1}}]", "node a: label x is no string" },
 		{ "nodes: [{name: a, taints: [{key: k, effect: Never}]}]",
 		  "node a: taint without key, with an unknown effect, or one too many" },
-		{ "nodes: [{name: a, resources: {x/y: z}}]", "node a: resource x/y is no quantity" },
+		{ "nodes: [{name: a, resources: {x/y: z}}]",
+		  "node a: resource x/y is no quantity" },
 		{ "nodes: [{name: a, unschedulable: 3}]",
 		  "node a: unschedulable is neither true nor false" },
 	};
@@ -119,8 +126,10 @@ TEST(a_bad_node_is_named)
 		struct world *w = NULL;
 		struct err err = ERR_INIT;
 
-		CHECKF(make_fleet(rows[i].text, &yaml, &fleet, &err) == 0, "row %zu: %s", i, err.text);
-		CHECKF(world_new(fleet, &(struct world_config){ .seed = 1 }, &w, &err) < 0, "row %zu", i);
+		CHECKF(make_fleet(rows[i].text, &yaml, &fleet, &err) == 0, "row %zu: %s", i,
+		       err.text);
+		CHECKF(world_new(fleet, &(struct world_config){ .seed = 1 }, &w, &err) < 0,
+		       "row %zu", i);
 		CHECK_STR(err.text, rows[i].says);
 		fleet_free(fleet);
 		yaml_done(&yaml);
@@ -131,7 +140,8 @@ TEST(manifests_are_read_whole_or_not_at_all)
 {
 	struct manifests m = { 0 };
 	struct err err = ERR_INIT;
-	static const char good[] = "kind: PodList\nitems: [" POD("a") ", " POD("b") "]\n---\n" POD("c");
+	static const char good[] =
+		"kind: PodList\nitems: [" POD("a") ", " POD("b") "]\n---\n" POD("c");
 	static const char bad[] = "kind: Pod\nmetadata: {name: d}\n---\n\nmetadata: {name: e}\n";
 
 	CHECK(manifests_parse(&m, "good", good, strlen(good), &err) == 0);
@@ -140,7 +150,8 @@ TEST(manifests_are_read_whole_or_not_at_all)
 	CHECK_STR(m.items.items[1].namespace, "default");
 	CHECK_INT(manifests_parse(&m, "bad.yaml", bad, strlen(bad), &err), -EINVAL);
 	CHECKF(strncmp(err.text, "bad.yaml:", 9) == 0 &&
-		       strstr(err.text, "an object without kind") != NULL, "%s", err.text);
+		       strstr(err.text, "an object without kind") != NULL,
+	       "%s", err.text);
 	CHECK_INT(m.items.len, 3);
 	CHECK(manifests_parse(&m, "x", "kind: [", 7, &err) < 0);
 	CHECK(manifests_read(&m, "/no/such/file", &err) < 0);
@@ -148,11 +159,13 @@ TEST(manifests_are_read_whole_or_not_at_all)
 	manifests_done(&m);
 }
 
-static int tell(const char *steps, struct strbuf *out, struct story_result *result, struct err *err)
+static int tell(const char *steps, struct strbuf *out, struct story_result *result,
+		struct err *err)
 {
 	struct strbuf text = STRBUF_INIT;
 
-	strbuf_addf(&text, "cluster: {nodes: [{machine: dgx-h100, name: box}]}\nsteps:\n%s", steps);
+	strbuf_addf(&text, "cluster: {nodes: [{machine: dgx-h100, name: box}]}\nsteps:\n%s",
+		    steps);
 	int rc = story_run("story", text.s, text.len, out, result, err);
 	strbuf_done(&text);
 	return rc;
@@ -167,11 +180,13 @@ TEST(an_expectation_that_does_not_hold_is_told)
 		{ "{a: {gpus: '3'}}", "step 2: a: a: gpus is 0, expected 3\n" },
 		{ "{a: {gpuCount: 2}}", "step 2: a: a has 1 GPUs, expected 2\n" },
 		{ "{a: {pending: x}}", "step 2: a: a is not pending: box, GPU 0: " },
-		{ "{a: {placed: 2}}", "step 2: a: placed is 1, expected 2; the first says: box, GPU 0: " },
+		{ "{a: {placed: 2}}",
+		  "step 2: a: placed is 1, expected 2; the first says: box, GPU 0: " },
 		{ "{a: {why: luck}}", "step 2: a: a says \"box, GPU 0: " },
 		{ "{a: {sameGpuAs: b}}", "step 2: a: does not share a GPU with b\n" },
 		{ "{a: {annotations: {gpu.scheduling/allocated: 'box:5'}}}",
-		  "step 2: a: a: annotation gpu.scheduling/allocated is \"box:0\", expected \"box:5\"\n" },
+		  "step 2: a: a: annotation gpu.scheduling/allocated is \"box:0\", expected "
+		  "\"box:5\"\n" },
 		{ "{nobody: {placed: 1}}", "step 2: nobody: there is no such pod or workload\n" },
 	};
 
@@ -184,7 +199,8 @@ TEST(an_expectation_that_does_not_hold_is_told)
 			    rows[i].expect);
 		CHECKF(tell(steps.s, &out, &result, &err) == 0, "row %zu: %s", i, err.text);
 		CHECKF(result.failed == 1, "row %zu", i);
-		CHECKF(strncmp(out.s, rows[i].says, strlen(rows[i].says)) == 0, "row %zu: %s", i, out.s);
+		CHECKF(strncmp(out.s, rows[i].says, strlen(rows[i].says)) == 0, "row %zu: %s", i,
+		       out.s);
 		strbuf_done(&out);
 		strbuf_done(&steps);
 	}
@@ -196,12 +212,14 @@ TEST(a_story_that_cannot_be_run_says_where)
 		const char *steps, *says;
 	} rows[] = {
 		{ "- explode: []\n", "story: step 1: step explode is unknown" },
-		{ "- expect: {}\n- delete: [x]\n", "story: step 2: there is no pod or workload x" },
+		{ "- expect: {}\n- delete: [x]\n",
+		  "story: step 2: there is no pod or workload x" },
 		{ "- fail: [{node: x}]\n", "story: step 1: there is no node x" },
 		{ "- fail: [{node: box, gpu: 9}]\n", "story: step 1: node box has no GPU 9" },
 		{ "- submit: [" POD("a") ", " POD("a") "]\n",
 		  "story: step 1: pod default/a is there already" },
-		{ "- submit: [{kind: DaemonSet, metadata: {name: d}, spec: {template: {spec: {}}}}]\n",
+		{ "- submit: [{kind: DaemonSet, metadata: {name: d}, spec: {template: {spec: "
+		  "{}}}}]\n",
 		  "story: step 1: DaemonSet d: pods of this kind cannot be simulated yet" },
 		{ "- submit: [{kind: Job, metadata: {name: j}, spec: {}}]\n",
 		  "story: step 1: Job j has no spec.template" },
@@ -228,9 +246,10 @@ TEST(reports_say_who_is_where_and_who_waits)
 	struct manifests m = { 0 };
 	struct strbuf out = STRBUF_INIT;
 	struct json_doc *doc = NULL;
-	static const char text[] =
-		POD("a") "\n---\nkind: Deployment\nmetadata: {name: big}\nspec: {replicas: 3, template:"
-			 " {spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 9}}}]}}}\n";
+	static const char text[] = POD("a") "\n---\nkind: Deployment\nmetadata: {name: "
+					    "big}\nspec: {replicas: 3, template:"
+					    " {spec: {containers: [{name: c, resources: {limits: "
+					    "{nvidia.com/gpu: 9}}}]}}}\n";
 
 	CHECK(make_fleet("nodes: [{machine: dgx-h100, name: box}]", &yaml, &fleet, NULL) == 0);
 	CHECK(world_new(fleet, &(struct world_config){ .seed = 1 }, &w, NULL) == 0);
@@ -239,8 +258,10 @@ TEST(reports_say_who_is_where_and_who_waits)
 	CHECK(world_settle(w, NULL) == 0);
 	report_table(w, &out);
 	CHECKF(strstr(out.s, "default/a      box, GPU 0: ") != NULL, "%s", out.s);
-	CHECKF(strstr(out.s, "default/big-0  pending, with 2 more: 0/1 nodes are available: 1 node(s) "
-			     "had too few GPUs.") != NULL, "%s", out.s);
+	CHECKF(strstr(out.s,
+		      "default/big-0  pending, with 2 more: 0/1 nodes are available: 1 node(s) "
+		      "had too few GPUs.") != NULL,
+	       "%s", out.s);
 	CHECK(strstr(out.s, "\n1 placed, 3 pending\n") != NULL);
 	strbuf_reset(&out);
 	report_json(w, &out);
@@ -248,7 +269,8 @@ TEST(reports_say_who_is_where_and_who_waits)
 	CHECK_INT(json_len(json_root(doc), "placed"), 1);
 	CHECK_INT(json_len(json_root(doc), "pending"), 3);
 	struct json_iter placed = json_items(json_root(doc), "placed");
-	CHECK_STR(json_str(json_next(&placed), "annotations", "gpu.scheduling/allocated"), "box:0");
+	CHECK_STR(json_str(json_next(&placed), "annotations", "gpu.scheduling/allocated"),
+		  "box:0");
 	json_doc_free(doc);
 	strbuf_done(&out);
 	world_free(w);

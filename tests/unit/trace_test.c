@@ -31,7 +31,8 @@ static void run(const char *nodes, const char *pods, const char *order, const ch
 	struct trace trace;
 	struct err err = ERR_INIT;
 	struct clock_manual clock;
-	struct replay_config config = { .policy = policy_find(policy), .seed = 3,
+	struct replay_config config = { .policy = policy_find(policy),
+					.seed = 3,
 					.clock = &clock.clock };
 
 	clock_manual_init(&clock, 0);
@@ -46,8 +47,8 @@ TEST(columns_are_found_by_name_and_some_may_be_missing)
 	struct err err = ERR_INIT;
 
 	CHECKF(parse("model,gpu,memory_mib,cpu_milli,sn,extra\nT4,2,10,20,a,x\n,0,1,2,b,y\n",
-		     "gpu_milli,num_gpu,memory_mib,cpu_milli,name\n1000,1,3,4,p\n0,0,0,0,q\n", NULL, &t,
-		     &err) == 0,
+		     "gpu_milli,num_gpu,memory_mib,cpu_milli,name\n1000,1,3,4,p\n0,0,0,0,q\n",
+		     NULL, &t, &err) == 0,
 	       "%s", err.text);
 	CHECK_INT(t.nodes_count, 2);
 	CHECK_STR(t.nodes[0].name, "a");
@@ -88,11 +89,14 @@ TEST(bad_input_is_one_sentence_with_file_and_line)
 		{ NODES "a,-1,1,1,T4\n", PODS "p,1,1,1,1000,\n", NULL, "nodes.csv:2:" },
 		{ NODES "a,1,1,x,T4\n", PODS "p,1,1,1,1000,\n", NULL, "nodes.csv:2:" },
 		{ NODES "a,1,1,33,T4\n", PODS "p,1,1,1,1000,\n", NULL, "nodes.csv:2:" },
-		{ NODES "a,1,99999999999999999999,1,T4\n", PODS "p,1,1,1,1000,\n", NULL, "nodes.csv:2:" },
+		{ NODES "a,1,99999999999999999999,1,T4\n", PODS "p,1,1,1,1000,\n", NULL,
+		  "nodes.csv:2:" },
 		{ NODES "a,1,1,1,\n", PODS "p,1,1,1,1000,\n", NULL,
 		  "nodes.csv:2: node a has GPUs but no model" },
-		{ NODES ",1,1,1,T4\n", PODS "p,1,1,1,1000,\n", NULL, "nodes.csv:2: a node without name" },
-		{ NODES "a,1,1,0,\n", PODS "p,1,1,1,1000,\n", NULL, "nodes.csv: no node has a GPU" },
+		{ NODES ",1,1,1,T4\n", PODS "p,1,1,1,1000,\n", NULL,
+		  "nodes.csv:2: a node without name" },
+		{ NODES "a,1,1,0,\n", PODS "p,1,1,1,1000,\n", NULL,
+		  "nodes.csv: no node has a GPU" },
 		{ NODES "a,1,1,1,T4\n", PODS, NULL, "pods.csv: there is no pod in it" },
 		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,1,0,\n", NULL, "pods.csv:2:" },
 		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,1,1001,\n", NULL, "pods.csv:2:" },
@@ -104,7 +108,8 @@ TEST(bad_input_is_one_sentence_with_file_and_line)
 		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,1,10", NULL, "pods.csv:2:" },
 		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,1,1000,\n", "p\nq\n",
 		  "order.txt:2: there is no pod \"q\"" },
-		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,1,1000,\n", "\n", "order.txt: there is no pod in it" },
+		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,1,1000,\n", "\n",
+		  "order.txt: there is no pod in it" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -154,9 +159,10 @@ TEST(the_figure_at_a_load_is_the_mean_over_its_arrivals)
 	CHECK_STR(out.s, "load,allocated\n50,50.0000\n75,75.0000\n125,75.0500\n");
 	strbuf_reset(&out);
 	replay_write_json(&r, &out);
-	CHECK_STR(out.s, "{\"alloc\":{\"80\":null,\"90\":null,\"95\":null,\"100\":null,\"110\":null,"
-			 "\"130\":null},\"rejected\":2,\"rejected_cpu_only\":1,\"decisions\":5,"
-			 "\"seconds\":0.000000}\n");
+	CHECK_STR(out.s,
+		  "{\"alloc\":{\"80\":null,\"90\":null,\"95\":null,\"100\":null,\"110\":null,"
+		  "\"130\":null},\"rejected\":2,\"rejected_cpu_only\":1,\"decisions\":5,"
+		  "\"seconds\":0.000000}\n");
 	strbuf_reset(&out);
 	replay_write_table(&r, "default", &out);
 	CHECK(strstr(out.s, "5 pods arrived, 2 were rejected (1 of them without GPUs)") != NULL);
@@ -170,8 +176,8 @@ TEST(models_are_respected_by_every_policy)
 		struct replay r;
 
 		run(NODES "a,100,100,1,T4\nb,100,100,1,V100\n",
-		    PODS "p,1,1,1,1000,V100\nq,1,1,1,1000,V100\nr,1,1,1,1000,V100|T4\n", "p\nq\nr\nq\n",
-		    policy_at(i)->name, &r);
+		    PODS "p,1,1,1,1000,V100\nq,1,1,1,1000,V100\nr,1,1,1,1000,V100|T4\n",
+		    "p\nq\nr\nq\n", policy_at(i)->name, &r);
 		CHECKF(r.rejected == 2, "%s rejects %u", policy_at(i)->name, r.rejected);
 		replay_done(&r);
 	}
@@ -183,11 +189,11 @@ TEST(the_same_seed_gives_the_same_result)
 
 	for (size_t i = 0; policy_at(i); i++) {
 		run(NODES "a,9,9,4,T4\nb,9,9,4,T4\nc,9,9,2,T4\n",
-		    PODS "p,1,1,1,300,\nq,2,1,2,1000,\nr,1,1,1,700,\n", "p\nq\nr\np\np\nr\nq\nr\np\n",
-		    policy_at(i)->name, &a);
+		    PODS "p,1,1,1,300,\nq,2,1,2,1000,\nr,1,1,1,700,\n",
+		    "p\nq\nr\np\np\nr\nq\nr\np\n", policy_at(i)->name, &a);
 		run(NODES "a,9,9,4,T4\nb,9,9,4,T4\nc,9,9,2,T4\n",
-		    PODS "p,1,1,1,300,\nq,2,1,2,1000,\nr,1,1,1,700,\n", "p\nq\nr\np\np\nr\nq\nr\np\n",
-		    policy_at(i)->name, &b);
+		    PODS "p,1,1,1,300,\nq,2,1,2,1000,\nr,1,1,1,700,\n",
+		    "p\nq\nr\np\np\nr\nq\nr\np\n", policy_at(i)->name, &b);
 		CHECK_INT(a.loads_count, b.loads_count);
 		CHECK(memcmp(a.loads, b.loads, a.loads_count * sizeof(*a.loads)) == 0);
 		replay_done(&a);
