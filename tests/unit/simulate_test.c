@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command as people call it: what it exits with, and that bad input leaves nothing on
+ * the standard output. */
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "cli/commands.h"
+#include "test.h"
+#include "wire/file.h"
+
+#include <unistd.h>
+
+#define ARGUMENTS_MAX 16
+
+struct stage {
+	char folder[64];
+	struct strbuf out, complaints;
+};
+
+static void stage_open(struct stage *s)
+{
+	*s = (struct stage){ .out = STRBUF_INIT, .complaints = STRBUF_INIT };
+	snprintf(s->folder, sizeof(s->folder), "/tmp/gpu-scheduler-test-XXXXXX");
+	CHECK(mkdtemp(s->folder) != NULL);
+	CHECK(chdir(s->folder) == 0);
+}
+
+static void stage_close(struct stage *s)
+{
+	static const char *const files[] = { "nodes.csv", "pods.csv", "order.txt", "cluster.yaml",
+					     "pods.yaml", "out",      "err" };
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		unlink(files[i]);
+	CHECK(chdir("/") == 0);
+	CHECK(rmdir(s->folder) == 0);
+	strbuf_done(&s->out);
+	strbuf_done(&s->complaints);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	CHECK(f != NULL);
+	CHECK(fputs(text, f) >= 0);
+	CHECK(fclose(f) == 0);
+}
+
+/* Runs the command with its output in files of the stage. */
+static int run(struct stage *s, const char *line)
+{
+	char words[1024];
+	char *argv[ARGUMENTS_MAX] = { NULL };
+	int argc = 0, out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+
+	snprintf(words, sizeof(words), "simulate%s%s", *line ? " " : "", line);
+	for (char *at = words; argc < ARGUMENTS_MAX - 1 && (argv[argc] = strsep(&at, " "));)
+		argc++;
+	fflush(stdout);
+	CHECK(out >= 0 && err >= 0 && freopen("out", "w", stdout) && freopen("err", "w", stderr));
+	int rc = cmd_simulate(argc, argv);
+	fflush(stdout);
+	fflush(stderr);
+	dup2(out, STDOUT_FILENO);
+	dup2(err, STDERR_FILENO);
+	close(out);
+	close(err);
+	CHECK(file_read("out", 1 << 20, &s->out, NULL) == 0);
+	CHECK(file_read("err", 1 << 20, &s->complaints, NULL) == 0);
+	return rc;
+}
+
+static void write_trace(void)
+{
+	write_file("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,100,100,2,T4\n");
+	write_file("pods.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,1,1,1000\n");
+	write_file("order.txt", "p\np\np\n");
+}
+
+TEST(a_trace_is_replayed)
+{
+	struct stage s;
+
+	stage_open(&s);
+	write_trace();
+	CHECK_INT(run(&s, "--nodes nodes.csv --pods pods.csv --order order.txt --format csv"),
+		  CLI_OK);
+	CHECK_STR(s.out.s, "load,allocated\n50,50.0000\n100,100.0000\n150,100.0000\n");
+	CHECK_STR(s.complaints.s, "");
+	CHECK_INT(run(&s, "--nodes nodes.csv --pods pods.csv --format json --policy fgd --seed 9"),
+		  CLI_OK);
+	CHECKF(strstr(s.out.s, "\"rejected\":0,\"rejected_cpu_only\":0,\"decisions\":1,") != NULL,
+	       "%s", s.out.s);
+	CHECK_INT(run(&s, "--nodes nodes.csv --pods pods.csv"), CLI_OK);
+	CHECK(strstr(s.out.s, "policy default") != NULL);
+	stage_close(&s);
+}
+
+TEST(manifests_are_placed)
+{
+	struct stage s;
+
+	stage_open(&s);
+	write_file("cluster.yaml", "nodes: [{machine: dgx-h100, name: box}]\n");
+	write_file("pods.yaml",
+		   "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, resources:"
+		   " {limits: {nvidia.com/gpu: 2}}}]}\n");
+	CHECK_INT(run(&s, "--cluster cluster.yaml -f pods.yaml --picture"), CLI_OK);
+	CHECKF(strstr(s.out.s, "default/p  box, GPUs 0-1: ") != NULL, "%s", s.out.s);
+	CHECKF(strstr(s.out.s, "box AA......") != NULL, "%s", s.out.s);
+	CHECK_INT(run(&s, "--cluster cluster.yaml -f pods.yaml --format json"), CLI_OK);
+	CHECKF(strncmp(s.out.s, "{\"placed\":[{\"pod\":\"default/p\"", 29) == 0, "%s", s.out.s);
+	stage_close(&s);
+}
+
+TEST(bad_usage_and_bad_input_exit_with_2_and_no_result)
+{
+	static const struct {
+		const char *line, *says;
+	} rows[] = {
+		{ "", "give either --nodes and --pods, or --cluster and -f, or --scenario" },
+		{ "--nodes nodes.csv", "a trace needs --nodes and --pods" },
+		{ "--cluster cluster.yaml", "manifests need --cluster and -f" },
+		{ "--nodes nodes.csv --pods pods.csv --cluster cluster.yaml", "give either" },
+		{ "--nodes nodes.csv --pods pods.csv --policy luck", "there is no policy luck" },
+		{ "--nodes nodes.csv --pods pods.csv --format xml", "xml" },
+		{ "--nodes missing.csv --pods pods.csv", "missing.csv" },
+		{ "--nodes pods.csv --pods pods.csv", "pods.csv" },
+		{ "--nodes nodes.csv --pods pods.csv --order pods.csv",
+		  "pods.csv:1: there is no pod" },
+		{ "--cluster cluster.yaml -f pods.yaml --format csv",
+		  "csv is a format of traces" },
+		{ "--cluster cluster.yaml -f pods.yaml", "pods.yaml:2: an object without kind" },
+		{ "--cluster nodes.csv -f pods.yaml", "nodes.csv: there is no list of nodes" },
+		{ "--scenario cluster.yaml", "cluster.yaml: there is no list of nodes" },
+	};
+	struct stage s;
+
+	stage_open(&s);
+	write_trace();
+	write_file("cluster.yaml", "nodes: [{machine: dgx-h100, name: box}]\n");
+	write_file("pods.yaml", "---\nmetadata: {name: p}\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		CHECKF(run(&s, rows[i].line) == CLI_USAGE, "row %zu", i);
+		CHECKF(s.out.len == 0, "row %zu: %s", i, s.out.s);
+		CHECKF(strstr(s.complaints.s, rows[i].says) != NULL, "row %zu: %s", i,
+		       s.complaints.s);
+	}
+	stage_close(&s);
+}
+
+TEST_MAIN()
