@@ -243,9 +243,9 @@ uint32_t cluster_nodes_with(const struct cluster *c, uint32_t domain, uint32_t i
 /* The i-th node of a block (domain->blocks), i < BLOCK_NODES, or NODE_NONE: a block has holes. */
 uint32_t cluster_block_node(const struct cluster *c, uint32_t block, uint32_t i);
 
-/* Books `a` on the node for a pod.  -EEXIST: the pod is placed already; -ENOSPC: a GPU has
- * not that much free; -ENOMEM.  On error nothing is booked.  `*ret` is the pod's number
- * until cluster_pod_remove(). */
+/* Books `a` on the node for a pod.  -EEXIST: the pod is placed already; -ENOENT: the node is
+ * gone; -ENOSPC: a GPU has not that much free; -ENOMEM.  On error nothing is booked.
+ * `*ret` is the pod's number until cluster_pod_remove(). */
 int cluster_pod_place(struct cluster *c, const struct pod_spec *spec, const struct request *r,
 		      uint32_t node, const struct assignment *a, uint32_t *ret);
 void cluster_pod_remove(struct cluster *c, uint32_t pod);

@@ -80,7 +80,8 @@ enum verdict engine_decide_afresh(struct engine *e, const struct request *r,
 enum verdict engine_score(struct engine *e, const struct request *r, uint32_t node,
 			  struct decision *ret, struct parts *parts);
 
-/* 0, -EEXIST the pod is placed already, -ENOMEM. */
+/* 0, -EEXIST the pod is placed already, -ENOENT the node is gone, -ENOSPC it has changed and
+ * has no room, -ENOMEM. */
 int engine_place(struct engine *e, const struct pod_spec *pod, const struct request *r,
 		 const struct decision *d, uint32_t *ret);
 void engine_remove(struct engine *e, uint32_t pod);

@@ -13,7 +13,7 @@
 struct plan;
 
 struct plan *plan_begin(struct engine *e);             /* NULL: out of memory */
-/* Books; 0, -EEXIST, -ENOMEM.  On error the plan stays as it was. */
+/* Books; 0 or an error of engine_place().  On error the plan stays as it was. */
 int plan_place(struct plan *p, const struct pod_spec *pod, const struct request *r,
 	       const struct decision *d, uint32_t *ret);
 /* Takes a placed pod away; rollback puts it back. */

@@ -171,15 +171,18 @@ static bool holds_book(const struct node *n, const struct pod *pod, uint16_t sea
 	return true;
 }
 
-static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, uint32_t *ret)
+static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, uint16_t seats,
+		     uint32_t *ret)
 {
 	struct node *n = node_at(c, node);
 	uint32_t number;
 
+	if (cluster_pod_find(c, pod->uid) != POD_NONE)
+		return -EEXIST;
 	if (map_reserve(&c->pod_ids, c->pod_ids.len + 1) < 0 || pod_number(c, &number) < 0)
 		return -ENOMEM;
 	node_open(c, n);
-	if (!holds_book(n, pod, c->config.seats)) {
+	if (!holds_book(n, pod, seats)) {
 		node_close(c, n);
 		c->free_pods.items[c->free_pods.len++] = number;
 		return -ENOSPC;
@@ -203,12 +206,12 @@ int cluster_pod_place(struct cluster *c, const struct pod_spec *spec, const stru
 	struct pod *pod;
 	int rc;
 
-	if (cluster_pod_find(c, spec->uid) != POD_NONE)
-		return -EEXIST;
+	if (node >= c->nodes.len || !c->nodes.items[node].name)
+		return -ENOENT;
 	pod = pod_new(c, spec, r, a);
 	if (!pod)
 		return -ENOMEM;
-	rc = pod_enter(c, pod, node, ret);
+	rc = pod_enter(c, pod, node, c->config.seats, ret);
 	if (rc < 0)
 		pool_free(&c->pool, pod, pod->size);
 	return rc;
@@ -245,7 +248,8 @@ struct pod *cluster_pod_detach(struct cluster *c, uint32_t number)
 
 int cluster_pod_attach(struct cluster *c, struct pod *pod, uint32_t *ret)
 {
-	return pod_enter(c, pod, pod->node, ret);
+	/* Shares that came since need no seat, so its own may look taken. */
+	return pod_enter(c, pod, pod->node, UINT16_MAX, ret);
 }
 
 void cluster_pod_discard(struct cluster *c, struct pod *pod)

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine_fixture.h"
+
+#include <errno.h>
+
+#include "engine/mig.h"
+
+static int add(struct engine *e, struct box *b, struct err *err)
+{
+	uint32_t node;
+
+	return cluster_node_add(engine_cluster(e), box_spec(b), &node, err);
+}
+
+TEST(a_node_that_cannot_be_is_refused_in_words_and_changes_nothing)
+{
+	struct engine *e = fleet_new();
+	struct links *links;
+	uint16_t gbps[4] = { 0, 50, 50, 0 };
+	struct box there = BOX("there", 2);
+	uint64_t before;
+
+	CHECK(links_new(&(struct links_input){ .count = 2, .gbps = gbps }, &links, NULL) == 0);
+	box_add(e, &there);
+	before = cluster_digest(engine_cluster(e));
+	struct {
+		struct box box;
+		int code;
+		const char *text;
+	} rows[] = {
+		{ BOX("", 1), EINVAL, "a node has no name" },
+		{ BOX("there", 0), EEXIST, "node there is there twice" },
+		{ BOX("big", GPU_MAX + 1), EINVAL,
+		  "node big: 33 GPUs, at most 32 are supported" },
+		{ BOX("linked", 3), EINVAL, "node linked: links for 2 GPUs, but it has 3" },
+		{ BOX("twins", 2), EEXIST, "node twins: GPU UUID x comes twice" },
+		{ BOX("thief", 1), EEXIST, "GPU there-1 is reported by nodes there and thief" },
+		{ BOX("nameless", 2), EINVAL, "node nameless: GPU 1 has no UUID" },
+		{ BOX("deep", 1), EINVAL, "node deep: 9 topology levels, at most 8 are supported" },
+	};
+	rows[3].box.spec.links = links;
+	rows[4].box.gpus[0].uuid = rows[4].box.gpus[1].uuid = "x";
+	rows[5].box.gpus[0].uuid = "there-1";
+	rows[6].box.gpus[1].uuid = "";
+	for (int i = 0; i < DOMAIN_LEVELS_MAX + 1; i++)
+		rows[7].box.path[i] = "level";
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct err err = ERR_INIT;
+
+		CHECK_INT(add(e, &rows[i].box, &err), -rows[i].code);
+		CHECK_STR(err.text, rows[i].text);
+		CHECK_INT(add(e, &rows[i].box, NULL), -rows[i].code);
+		CHECK(cluster_digest(engine_cluster(e)) == before);
+		CHECK_SOUND(e);
+	}
+	engine_free(e);
+	links_free(links);
+}
+
+TEST(a_change_that_cannot_be_leaves_the_node_as_it_was)
+{
+	struct engine *e = fleet_new();
+	struct box a = BOX("a", 2), b = BOX("b", 2), renamed = BOX("c", 2), thief = BOX("a", 2),
+		   twins = BOX("a", 2);
+	uint32_t node = box_add(e, &a);
+	struct err err = ERR_INIT;
+	uint64_t before;
+
+	box_add(e, &b);
+	put(e, "pod", node, whole(1));
+	before = cluster_digest(engine_cluster(e));
+	CHECK_INT(cluster_node_change(engine_cluster(e), node, box_spec(&renamed), &err), -EINVAL);
+	CHECK_STR(err.text, "node a cannot be renamed to c");
+	thief.gpus[1].uuid = "b-0";
+	CHECK_INT(cluster_node_change(engine_cluster(e), node, box_spec(&thief), &err), -EEXIST);
+	CHECK_STR(err.text, "GPU b-0 is reported by nodes b and a");
+	twins.gpus[0].uuid = twins.gpus[1].uuid = "a-0";
+	CHECK_INT(cluster_node_change(engine_cluster(e), node, box_spec(&twins), &err), -EEXIST);
+	CHECK(cluster_digest(engine_cluster(e)) == before);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
+TEST(nodes_and_gpus_are_found_by_name_and_uuid)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	uint32_t a = box_add(e, &(struct box)BOX("a", 2)), node = 7;
+	uint8_t gpu = 7;
+
+	CHECK_INT(cluster_node_find(c, "a"), a);
+	CHECK_INT(cluster_node_find(c, "b"), NODE_NONE);
+	CHECK(cluster_gpu_find(c, "a-1", &node, &gpu));
+	CHECK_INT(node, a);
+	CHECK_INT(gpu, 1);
+	CHECK(!cluster_gpu_find(c, "a-2", &node, &gpu));
+	cluster_node_remove(c, a);
+	CHECK_INT(cluster_node_find(c, "a"), NODE_NONE);
+	CHECK(!cluster_gpu_find(c, "a-1", &node, &gpu));
+	CHECK_INT(cluster_nodes_count(c), 0);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
+TEST(a_removed_node_takes_its_pods_along_and_its_number_serves_again)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	uint32_t a = box_add(e, &(struct box)BOX("a", 2));
+	uint32_t b = box_add(e, &(struct box)BOX("b", 2));
+	uint32_t kept = put(e, "kept", b, whole(1));
+
+	put(e, "one", a, whole(1));
+	put(e, "two", a, share(500, 0));
+	cluster_node_remove(c, a);
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_pods_count(c), 1);
+	CHECK_INT(cluster_pod_find(c, "one"), POD_NONE);
+	CHECK_INT(cluster_pod_find(c, "kept"), kept);
+	CHECK_VERDICT(verdict_on(e, whole(1), a), NODE_GONE);
+	CHECK_INT(box_add(e, &(struct box)BOX("z", 1)), a);
+	CHECK_INT(cluster_nodes_end(c), 2);
+	CHECK_INT(cluster_nodes_count(c), 2);
+	CHECK_VERDICT(verdict_on(e, whole(1), a), FITS);
+	/* The UUIDs of the node that is gone are free for another. */
+	CHECK_INT(box_add(e, &(struct box)BOX("a", 2)), 2);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
+TEST(holds_follow_the_uuid_when_gpus_are_renumbered)
+{
+	struct engine *e = fleet_new();
+	const struct cluster *c = engine_cluster(e);
+	struct box b = BOX("a", 3);
+	uint32_t a = box_add(e, &b), pod, node;
+	uint8_t gpu;
+
+	put(e, "whole", a, on_gpus(whole(1), 1));
+	pod = put(e, "share", a, on_gpus(share(300, 1000), 4));
+	b.gpus[0].uuid = "a-2";
+	b.gpus[2].uuid = "a-0";
+	box_change(e, a, &b);
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_pod(c, pod)->holds[0].gpu, 0);
+	CHECK_INT(cluster_node(c, a)->gpus[0].core_free_milli, 700);
+	CHECK_INT(cluster_node(c, a)->gpus[0].mem_free_mib, 15384);
+	CHECK_INT(cluster_node(c, a)->gpus[2].use, GPU_WHOLE);
+	CHECK_INT(cluster_node(c, a)->idle, 2);
+	CHECK(cluster_gpu_find(c, "a-0", &node, &gpu));
+	CHECK_INT(gpu, 2);
+	engine_remove(e, pod);
+	CHECK_INT(cluster_node(c, a)->idle, 3);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
+TEST(a_gpu_that_vanishes_loses_its_holds_and_the_pod_keeps_the_rest)
+{
+	struct engine *e = fleet_new();
+	const struct cluster *c = engine_cluster(e);
+	struct box b = BOX("a", 3);
+	uint32_t a = box_add(e, &b), pod = put(e, "pod", a, with_cpu(whole(3), 4000)), node;
+	uint8_t gpu;
+
+	b.gpus[1] = b.gpus[2];
+	b.spec.gpus_count = 2;
+	box_change(e, a, &b);
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_pod(c, pod)->holds_count, 2);
+	CHECK_INT(cluster_pod(c, pod)->holds[1].gpu, 1);
+	CHECK_INT(cluster_node(c, a)->free.cpu_milli, 60000);
+	CHECK_INT(cluster_node(c, a)->idle, 0);
+	CHECK(!cluster_gpu_find(c, "a-1", &node, &gpu));
+	/* It is back, as a new card. */
+	b = (struct box)BOX("a", 3);
+	box_change(e, a, &b);
+	CHECK_INT(cluster_node(c, a)->idle, 2);
+	engine_remove(e, pod);
+	CHECK_INT(cluster_node(c, a)->idle, 7);
+	CHECK_INT(cluster_node(c, a)->free.cpu_milli, 64000);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
+TEST(a_slice_means_something_in_its_own_geometry_only)
+{
+	struct engine *e = fleet_new();
+	struct box b = BOX("a", 1);
+	uint32_t a, pod;
+
+	b.spec.mig = &mig_a100_40gb;
+	b.gpus[0].mig_mode = 1;
+	a = box_add(e, &b);
+	pod = put(e, "slice", a, slice("3g.20gb"));
+	box_change(e, a, &b);
+	CHECK_INT(cluster_pod(engine_cluster(e), pod)->holds_count, 1);
+	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].core_free_milli, 1000 - 1000 * 3 / 7);
+	b.spec.mig = &mig_a100_80gb;
+	box_change(e, a, &b);
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_pod(engine_cluster(e), pod)->holds_count, 0);
+	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].core_free_milli, 1000);
+	engine_free(e);
+}
+
+TEST(a_node_with_pods_may_move_to_another_leaf_and_get_another_model)
+{
+	struct engine *e = fleet_new();
+	const struct cluster *c = engine_cluster(e);
+	struct box b = BOX("a", 2), other = BOX("b", 2);
+	uint32_t a, here, there;
+
+	b.path[0] = "here";
+	other.path[0] = "there";
+	a = box_add(e, &b);
+	box_add(e, &other);
+	here = cluster_domain_named(c, "here");
+	there = cluster_domain_named(c, "there");
+	put(e, "pod", a, whole(1));
+	CHECK_STR(choice(e, of_model(e, whole(1), "model")), "a");
+	b.path[0] = "there";
+	b.gpus[0].model = b.gpus[1].model = "finer";
+	box_change(e, a, &b);
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_domain(c, here)->nodes, 0);
+	CHECK_INT(cluster_domain(c, here)->step, 0);
+	CHECK_INT(cluster_domain(c, there)->nodes, 2);
+	CHECK_INT(cluster_domain(c, there)->free_milli, 3000);
+	CHECK_INT(cluster_domain(c, there)->step, 4);
+	CHECK_INT(cluster_model_free_milli(c, cluster_model_find(c, "finer")), 1000);
+	CHECK_INT(cluster_model_free_milli(c, cluster_model_find(c, "model")), 2000);
+	CHECK_STR(choice(e, of_model(e, whole(1), "finer")), "a");
+	CHECK_STR(choice(e, of_model(e, whole(1), "model")), "b");
+	engine_free(e);
+}
+
+TEST(health_decides_what_counts_as_there)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	uint32_t a = box_add(e, &(struct box)BOX("a", 2));
+	const struct node *n = cluster_node(c, a);
+	uint32_t pod = put(e, "pod", a, on_gpus(share(400, 0), 2));
+
+	cluster_gpu_health(c, a, 1, false);
+	CHECK_SOUND(e);
+	CHECK_INT(n->total_milli, 1000);
+	CHECK_INT(n->free_milli, 1000);
+	CHECK_INT(n->idle, 1);
+	engine_remove(e, pod);
+	CHECK_SOUND(e);
+	CHECK_INT(n->free_milli, 1000);
+	cluster_gpu_health(c, a, 1, true);
+	cluster_gpu_health(c, a, 1, true);
+	cluster_gpu_health(c, a, 9, false);
+	CHECK_INT(n->idle, 3);
+	CHECK_INT(n->free_milli, 2000);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
+TEST(a_pod_is_placed_once_and_what_does_not_fit_is_not_booked)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	uint32_t a = box_add(e, &(struct box)BOX("a", 2)), pod = put(e, "pod", a, whole(1)), other;
+	struct request r = both(whole(1), share(500, 0));
+	struct pod_spec spec = { .uid = "pod" }, second = { .uid = "second" };
+	struct assignment at;
+	uint64_t before;
+
+	CHECK_VERDICT(assign_node(c, NULL, &(struct request){ .node = NODE_NONE, .domain = DOMAIN_NONE },
+				  a, &at), FITS);
+	CHECK_INT(cluster_pod_place(c, &spec, &r, a, &at, &other), -EEXIST);
+	/* The second of two holds has no room: the first is given back. */
+	before = cluster_digest(c);
+	at = (struct assignment){ .count = 2,
+				  .holds = { { .gpu = 1, .kind = ASK_WHOLE },
+					     { .gpu = 0, .kind = ASK_SHARE, .core_milli = 1 } } };
+	CHECK_INT(cluster_pod_place(c, &second, &r, a, &at, &other), -ENOSPC);
+	at.holds[1].gpu = 2;
+	CHECK_INT(cluster_pod_place(c, &second, &r, a, &at, &other), -ENOSPC);
+	CHECK(cluster_digest(c) == before);
+	CHECK_INT(cluster_pods_count(c), 1);
+	CHECK_INT(cluster_pod_find(c, "pod"), pod);
+	CHECK_INT(cluster_pod_find(c, "second"), POD_NONE);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
+TEST(a_decision_for_a_node_that_is_gone_is_not_booked)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	uint32_t a = box_add(e, &(struct box)BOX("a", 1)), pod;
+	struct request none = cpu(1000), one = whole(1);
+	struct decision d, d2;
+
+	box_add(e, &(struct box)BOX("b", 1));
+	none.node = one.node = a;
+	CHECK_VERDICT(engine_decide(e, &none, &d), FITS);
+	CHECK_VERDICT(engine_decide(e, &one, &d2), FITS);
+	cluster_node_remove(c, a);
+	CHECK_INT(engine_place(e, &(struct pod_spec){ .uid = "x" }, &none, &d, &pod), -ENOENT);
+	CHECK_INT(engine_place(e, &(struct pod_spec){ .uid = "y" }, &one, &d2, &pod), -ENOENT);
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_pods_count(c), 0);
+	engine_free(e);
+}
+
+TEST(a_detached_pod_comes_back_with_its_number_unless_it_was_placed_again)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	uint32_t a = box_add(e, &(struct box)BOX("a", 2)), pod = put(e, "pod", a, whole(1)), again;
+	uint64_t before = cluster_digest(c);
+	struct pod *record = cluster_pod_detach(c, pod);
+
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_pods_count(c), 0);
+	CHECK(cluster_pod(c, pod) == NULL);
+	CHECK_INT(cluster_pod_attach(c, record, &again), 0);
+	CHECK_INT(again, pod);
+	CHECK(cluster_digest(c) == before);
+	record = cluster_pod_detach(c, pod);
+	again = put(e, "pod", a, on_gpus(whole(1), 2));
+	CHECK_INT(cluster_pod_attach(c, record, &pod), -EEXIST);
+	CHECK_INT(cluster_pods_count(c), 1);
+	cluster_pod_discard(c, record);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
+TEST(numbers_of_pods_are_used_again_and_lists_stay_whole)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	uint32_t a = box_add(e, &(struct box)BOX("a", 4)), pods[3], seen = 0;
+
+	for (int i = 0; i < 3; i++)
+		pods[i] = put(e, (const char *[]){ "x", "y", "z" }[i], a, whole(1));
+	engine_remove(e, pods[1]);
+	CHECK_INT(put(e, "w", a, whole(1)), pods[1]);
+	CHECK_INT(cluster_pods_end(c), 3);
+	for (uint32_t p = cluster_node(c, a)->first_pod; p != POD_NONE; p = cluster_pod(c, p)->next)
+		seen++;
+	CHECK_INT(seen, 3);
+	CHECK_STR(cluster_pod(c, pods[1])->name, "w");
+	engine_free(e);
+}
+
+TEST(strings_and_models_have_numbers)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	uint32_t key = cluster_intern(c, "key");
+	char name[16];
+
+	CHECK_INT(cluster_intern(c, ""), 0);
+	CHECK_INT(cluster_intern(c, "key"), key);
+	CHECK_STR(cluster_string(c, key), "key");
+	CHECK_STR(cluster_string(c, 12345), "");
+	CHECK_INT(cluster_model_find(c, "key"), UINT16_MAX);
+	for (unsigned i = 0; i < MODEL_MAX; i++) {
+		snprintf(name, sizeof(name), "model-%u", i);
+		CHECK_INT(cluster_model(c, name), i);
+	}
+	CHECK_INT(cluster_model(c, "one-more"), UINT16_MAX);
+	CHECK_INT(cluster_model(c, "model-7"), 7);
+	CHECK_STR(cluster_model_name(c, 255), "model-255");
+	CHECK_STR(cluster_model_name(c, MODEL_NONE), "");
+	CHECK_INT(cluster_model_free_milli(c, MODEL_NONE), 0);
+	engine_free(e);
+}
+
+TEST(names_order_nodes_however_many_come_in_front)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	char name[16];
+
+	/* Each new node comes first: the gap between ranks is used up several times. */
+	for (unsigned i = 200; i--;) {
+		struct box b = BOX(name, 0);
+
+		snprintf(name, sizeof(name), "node-%03u", i);
+		box_add(e, &b);
+	}
+	for (unsigned i = 1; i < 200; i++) {
+		uint32_t before, after;
+
+		snprintf(name, sizeof(name), "node-%03u", i - 1);
+		before = cluster_node_find(c, name);
+		snprintf(name, sizeof(name), "node-%03u", i);
+		after = cluster_node_find(c, name);
+		CHECK(cluster_node(c, before)->rank < cluster_node(c, after)->rank);
+	}
+	CHECK_SOUND(e);
+	CHECK_STR(choice(e, cpu(1000)), "node-000");
+	engine_free(e);
+}
+
+TEST(the_digest_tells_states_apart)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	uint32_t a = box_add(e, &(struct box)BOX("a", 2)), pod;
+	uint64_t empty = cluster_digest(c), one;
+
+	pod = put(e, "pod", a, on_gpus(whole(1), 1));
+	one = cluster_digest(c);
+	CHECK(one != empty);
+	engine_remove(e, pod);
+	CHECK(cluster_digest(c) == empty);
+	pod = put(e, "pod", a, on_gpus(whole(1), 2));
+	CHECK(cluster_digest(c) != one);
+	engine_remove(e, pod);
+	cluster_gpu_health(c, a, 0, false);
+	CHECK(cluster_digest(c) != empty);
+	engine_free(e);
+}
+
+TEST_MAIN()
