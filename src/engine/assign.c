@@ -62,6 +62,12 @@ static bool taints_tolerated(const struct request *r, const struct node *n)
 	return true;
 }
 
+/* A resource that is not asked for is no obstacle, even where it is overbooked. */
+static bool enough(int64_t need, int64_t left)
+{
+	return need <= 0 || need <= left;
+}
+
 static bool extended_fit(const struct request *r, const struct node *n)
 {
 	for (uint32_t i = 0; i < r->extended_count; i++) {
@@ -70,16 +76,10 @@ static bool extended_fit(const struct request *r, const struct node *n)
 		for (uint32_t j = 0; j < n->extended_count; j++)
 			if (n->extended[j].resource == r->extended[i].resource)
 				left = n->extended[j].amount;
-		if (r->extended[i].amount > left)
+		if (!enough(r->extended[i].amount, left))
 			return false;
 	}
 	return true;
-}
-
-/* A resource that is not asked for is no obstacle, even where it is overbooked. */
-static bool enough(int64_t need, int64_t left)
-{
-	return need <= 0 || need <= left;
 }
 
 static enum verdict fit_resources(const struct request *r, const struct node *n)

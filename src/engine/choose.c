@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* GPUs of an acceptable model that this pod may still use. */
-static uint32_t acceptable(const struct ask *a, const struct node *n, const struct assignment *so_far)
+/* GPUs of an acceptable model. */
+static uint32_t acceptable(const struct ask *a, const struct node *n)
 {
 	uint32_t gpus = gpuset_range(0, n->gpus_count);
 
@@ -17,10 +17,13 @@ static uint32_t acceptable(const struct ask *a, const struct node *n, const stru
 		for (uint32_t i = 0; i < n->gpus_count; i++)
 			if (!modelset_has(&a->models, n->gpus[i].model))
 				gpus &= ~gpuset_one(i);
-	gpus &= ~so_far->apart;
-	if (a->apart)
-		gpus &= ~so_far->gpus;
 	return gpus;
+}
+
+/* GPUs of earlier asks of the pod that this one keeps off. */
+static uint32_t kept_apart(const struct ask *a, const struct assignment *so_far)
+{
+	return a->apart ? so_far->gpus : so_far->apart;
 }
 
 static uint32_t unhealthy(const struct node *n)
@@ -70,11 +73,22 @@ static enum verdict pinned(const struct ask *a, const struct node *n, uint32_t m
 	return a->pinned & ~usable ? PINNED_GPU_BUSY : FITS;
 }
 
-/* Without links all pairs are alike: preferred ids, then the lowest. */
+/* The lowest run of ids that follow each other, or 0. */
+static uint32_t lowest_run(uint32_t usable, uint32_t count)
+{
+	for (uint32_t first = 0; first + count <= GPU_MAX; first++)
+		if (!(gpuset_range(first, count) & ~usable))
+			return gpuset_range(first, count);
+	return 0;
+}
+
+/* Without links all pairs are alike: adjacent or preferred ids, then the lowest. */
 static uint32_t pick_unlinked(const struct ask *a, uint32_t usable)
 {
 	uint32_t gpus = 0;
 
+	if (a->policy == PICK_CONTIGUOUS && a->bandwidth_mode != PICK_IGNORE)
+		gpus = lowest_run(usable, a->count);
 	if (a->policy == PICK_PREFER)
 		for (uint32_t i = 0; i < a->prefer_count; i++)
 			if (gpuset_has(usable, a->prefer[i]) && gpuset_count(gpus) < a->count)
@@ -103,10 +117,19 @@ static enum verdict pick_linked(const struct ask *a, const struct node *n, uint3
 	return FITS;
 }
 
+/* Pinned cards are not picked, so what is required of them is looked at here. */
+static bool fast_enough(const struct ask *a, const struct node *n, uint32_t gpus)
+{
+	if (a->bandwidth_mode != PICK_REQUIRED || !a->min_gbps || a->count < 2)
+		return true;
+	return n->links && links_weakest(n->links, gpus) >= a->min_gbps;
+}
+
 static enum verdict choose_whole(const struct ask *a, uint8_t ask, const struct node *n,
 				 struct assignment *ret)
 {
-	uint32_t models = acceptable(a, n, ret), usable = n->idle & models, gpus;
+	uint32_t models = acceptable(a, n), gpus = 0;
+	uint32_t usable = n->idle & models & ~kept_apart(a, ret);
 	enum verdict v = FITS;
 
 	if (a->pinned) {
@@ -116,13 +139,13 @@ static enum verdict choose_whole(const struct ask *a, uint8_t ask, const struct 
 		return too_few(a, n, models, usable);
 	} else if (n->links) {
 		v = pick_linked(a, n, usable, &gpus);
-	} else if (a->count > 1 && a->min_gbps && a->bandwidth_mode == PICK_REQUIRED) {
-		return NO_BANDWIDTH;
 	} else {
 		gpus = pick_unlinked(a, usable);
 	}
 	if (v != FITS)
 		return v;
+	if (!fast_enough(a, n, gpus))
+		return NO_BANDWIDTH;
 	gpuset_each(gpu, gpus)
 		add_hold(ret, a, ask, (struct hold){ .gpu = (uint8_t)gpu });
 	if (n->links && a->count > 1) {
@@ -134,9 +157,9 @@ static enum verdict choose_whole(const struct ask *a, uint8_t ask, const struct 
 	return FITS;
 }
 
-static bool is_seat(const struct ask *a)
+static bool is_seat(const struct ask *a, const struct gpu *g)
 {
-	return !a->core_milli && !a->mem_mib && !a->mem_milli && !a->group;
+	return !a->core_milli && !ask_mem_mib(a, g) && !a->group;
 }
 
 /* FITS, or why this card cannot take the share. */
@@ -151,7 +174,7 @@ static enum verdict share_fits(const struct ask *a, const struct gpu *g, uint16_
 		return NO_GPU_CORE;
 	if (g->mem_mib && ask_mem_mib(a, g) > g->mem_free_mib)
 		return NO_GPU_MEMORY;
-	if (is_seat(a) && g->tenants >= seats)
+	if (is_seat(a, g) && g->tenants >= seats)
 		return NO_SHARED_SEAT;
 	return FITS;
 }
@@ -205,14 +228,14 @@ static enum verdict choose_share(const struct choose *ch, uint8_t ask, const str
 				 struct assignment *ret)
 {
 	const struct ask *a = &ch->request->asks[ask];
-	uint32_t models = acceptable(a, n, ret), usable = 0;
+	uint32_t models = acceptable(a, n), usable = 0;
 	enum verdict v = FITS;
 
 	if (n->gpus_count < a->count)
 		return NO_GPU;
 	if (gpuset_count(models) < a->count)
 		return WRONG_MODEL;
-	gpuset_each(gpu, models) {
+	gpuset_each(gpu, models & ~kept_apart(a, ret)) {
 		enum verdict fits = share_fits(a, &n->gpus[gpu], ch->seats);
 
 		if (fits == FITS)
@@ -227,7 +250,7 @@ static enum verdict choose_share(const struct choose *ch, uint8_t ask, const str
 			return v;
 	}
 	if (gpuset_count(usable) < a->count)
-		return v;
+		return v == FITS ? NO_FREE_GPU : v;
 	for (uint8_t i = 0; i < a->count; i++) {
 		uint32_t gpu = share_best(ch, a, n, usable);
 
@@ -266,7 +289,7 @@ static uint32_t sliceable(const struct node *n, uint32_t models)
 	uint32_t gpus = 0;
 
 	gpuset_each(gpu, models)
-		if (n->gpus[gpu].mig_mode && n->gpus[gpu].healthy)
+		if (n->gpus[gpu].mig_mode)
 			gpus |= gpuset_one(gpu);
 	return gpus;
 }
@@ -275,14 +298,15 @@ static enum verdict choose_slices(const struct ask *a, uint8_t ask, const struct
 				  struct assignment *ret)
 {
 	struct mig_state states[GPU_MAX];
-	uint32_t models = acceptable(a, n, ret), usable;
+	size_t len = strnlen(a->mig_profile, sizeof(a->mig_profile));
+	uint32_t models = acceptable(a, n), usable;
 	int profile;
 
 	if (!n->gpus_count)
 		return NO_GPU;
 	if (!models)
 		return WRONG_MODEL;
-	profile = n->mig ? mig_profile_find(n->mig, a->mig_profile, strlen(a->mig_profile)) : -1;
+	profile = n->mig ? mig_profile_find(n->mig, a->mig_profile, len) : -1;
 	usable = sliceable(n, models);
 	if (profile < 0 || !usable)
 		return NO_MIG_PROFILE;
@@ -290,6 +314,10 @@ static enum verdict choose_slices(const struct ask *a, uint8_t ask, const struct
 		return NO_SUCH_GPU;
 	if (a->pinned)
 		usable = a->pinned;
+	usable &= ~unhealthy(n);
+	if (!usable)
+		return UNHEALTHY_GPU;
+	usable &= ~kept_apart(a, ret);
 	gpuset_each(gpu, usable)
 		states[gpu] = n->gpus[gpu].mig;
 	for (uint8_t i = 0; i < a->count; i++) {

@@ -75,12 +75,12 @@ static bool allowed(const struct search *s, uint16_t depth, const struct ask *a,
 
 /* A card in the same state with a lower id was tried at this depth: this one is no news.
  * Where links matter to the ask, cards are all different. */
-static bool tried_alike(const struct search *s, const struct ask *a, uint32_t gpu)
+static bool tried_alike(const struct search *s, uint16_t depth, const struct ask *a, uint32_t gpu)
 {
 	if (a->pinned || (s->trial.links && a->min_gbps && a->bandwidth_mode == PICK_REQUIRED))
 		return false;
 	for (uint32_t i = 0; i < gpu; i++)
-		if (same_state(&s->gpus[i], &s->gpus[gpu]))
+		if (same_state(&s->gpus[i], &s->gpus[gpu]) && allowed(s, depth, a, i))
 			return true;
 	return false;
 }
@@ -128,13 +128,14 @@ static bool advance(struct search *s, uint16_t depth)
 	int profile = 0;
 
 	if (a->kind == ASK_MIG) {
-		profile = s->trial.mig ? mig_profile_find(s->trial.mig, a->mig_profile,
-							  strlen(a->mig_profile)) : -1;
+		size_t len = strnlen(a->mig_profile, sizeof(a->mig_profile));
+
+		profile = s->trial.mig ? mig_profile_find(s->trial.mig, a->mig_profile, len) : -1;
 		if (profile < 0)
 			return false;
 	}
 	for (; u->next < s->trial.gpus_count; u->next++, u->start = 0) {
-		if (!allowed(s, depth, a, u->next) || tried_alike(s, a, u->next))
+		if (!allowed(s, depth, a, u->next) || tried_alike(s, depth, a, u->next))
 			continue;
 		while (u->start < (a->kind == ASK_MIG ? MIG_SLICES_MAX : 1))
 			if (book(s, depth, u->next, u->start++, profile))
@@ -143,16 +144,21 @@ static bool advance(struct search *s, uint16_t depth)
 	return false;
 }
 
-static void list_units(struct search *s, const uint8_t *order)
+/* False if there are more than an assignment holds. */
+static bool list_units(struct search *s, const uint8_t *order)
 {
 	const struct request *r = s->choose->request;
 
 	for (uint8_t i = 0; i < r->asks_count; i++)
-		for (uint8_t j = 0; j < r->asks[order[i]].count && s->units_count < HOLD_MAX; j++)
+		for (uint8_t j = 0; j < r->asks[order[i]].count; j++) {
+			if (s->units_count == HOLD_MAX)
+				return false;
 			s->units[s->units_count++] = (struct unit){
 				.ask = order[i],
 				.last = j + 1 == r->asks[order[i]].count,
 			};
+		}
+	return true;
 }
 
 /* What the holds say together, for those who read the assignment. */
@@ -163,6 +169,7 @@ static void summarise(const struct search *s)
 
 	a->count = s->units_count;
 	a->gpus = cards_used(s, a->count, 0, true);
+	a->weakest_gbps = UINT32_MAX;
 	for (uint8_t i = 0; i < r->asks_count && s->trial.links; i++) {
 		uint32_t gpus = assignment_gpus(a, i);
 
@@ -179,7 +186,8 @@ bool search_gpus(const struct choose *ch, const uint8_t *order, const struct nod
 
 	memcpy(s.gpus, n->gpus, n->gpus_count * sizeof(*s.gpus));
 	s.trial.gpus = s.gpus;
-	list_units(&s, order);
+	if (!list_units(&s, order))
+		return false;
 	for (uint32_t steps = 0; steps < STEPS_MAX; steps++) {
 		if (advance(&s, depth)) {
 			if (++depth == s.units_count) {
