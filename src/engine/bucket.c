@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bucket.c - states of nodes, interned: like nodes are scored once. */
+#include "base/hash.h"
 #include "engine/cluster_private.h"
 
 #include <errno.h>
@@ -133,13 +134,10 @@ static size_t state_bytes(const struct node *n, char *buf)
 
 int buckets_init(struct cluster *c)
 {
-	struct bucket empty = { .nodes = 1, .generation = 1 };
-
-	c->generation = 1;
 	c->key = malloc(STATE_MAX);
 	if (!c->key)
 		return -ENOMEM;
-	return vec_push(&c->buckets, empty);
+	return vec_push(&c->buckets, (struct bucket){ .nodes = 1 });
 }
 
 void buckets_done(struct cluster *c)
@@ -152,17 +150,85 @@ void buckets_done(struct cluster *c)
 	vec_done(&c->profiles);
 	map_done(&c->profile_ids);
 	vec_done(&c->buckets);
-	map_done(&c->bucket_ids);
+	free(c->bucket_table);
 	free(c->key);
 }
 
-/* There are never more buckets than nodes, so room for one per node is enough for ever;
- * keys differ in size but come from the pool, which falls back on malloc. */
+/* The place in the table where the probing for a hash begins. */
+static uint32_t table_start(const struct cluster *c, uint64_t hash)
+{
+	return (uint32_t)hash & (c->bucket_table_size - 1);
+}
+
+static uint32_t table_next(const struct cluster *c, uint32_t at)
+{
+	return (at + 1) & (c->bucket_table_size - 1);
+}
+
+static void table_insert(struct cluster *c, uint32_t number)
+{
+	uint32_t at = table_start(c, c->buckets.items[number].hash);
+
+	while (c->bucket_table[at])
+		at = table_next(c, at);
+	c->bucket_table[at] = number;
+}
+
+/* There are never more buckets than nodes, so room for one per node is enough for ever.
+ * A table of numbers alone stays small enough to be near the processor; keys and hashes
+ * are looked at only where the number is. */
 int bucket_reserve(struct cluster *c)
 {
-	if (vec_reserve(&c->buckets, c->nodes.len + 2) < 0)
+	uint32_t need = (uint32_t)c->nodes.len + 2, size = c->bucket_table_size;
+	uint32_t *table;
+
+	if (vec_reserve(&c->buckets, need) < 0)
 		return -ENOMEM;
-	return map_reserve(&c->bucket_ids, (uint32_t)c->nodes.len + 2);
+	if (need * 2 <= size)
+		return 0;
+	for (size = size ? size : 64; size < need * 2;)
+		size *= 2;
+	table = calloc(size, sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	free(c->bucket_table);
+	c->bucket_table = table;
+	c->bucket_table_size = size;
+	for (uint32_t i = 1; i < c->buckets.len; i++)
+		if (c->buckets.items[i].nodes)
+			table_insert(c, i);
+	return 0;
+}
+
+/* The bucket with the key in c->key, or BUCKET_EMPTY. */
+static uint32_t table_find(const struct cluster *c, size_t len, uint64_t hash)
+{
+	for (uint32_t at = table_start(c, hash); c->bucket_table[at]; at = table_next(c, at)) {
+		const struct bucket *b = &c->buckets.items[c->bucket_table[at]];
+
+		if (b->hash == hash && b->key_len == len && !memcmp(b->key, c->key, len))
+			return c->bucket_table[at];
+	}
+	return BUCKET_EMPTY;
+}
+
+/* Takes the bucket out and moves those behind it up, so that no probing meets a gap. */
+static void table_delete(struct cluster *c, uint32_t number)
+{
+	uint32_t mask = c->bucket_table_size - 1;
+	uint32_t gap = table_start(c, c->buckets.items[number].hash), at;
+
+	while (c->bucket_table[gap] != number)
+		gap = table_next(c, gap);
+	for (at = table_next(c, gap); c->bucket_table[at]; at = table_next(c, at)) {
+		uint32_t start = table_start(c, c->buckets.items[c->bucket_table[at]].hash);
+
+		if (((at - start) & mask) < ((at - gap) & mask))
+			continue;
+		c->bucket_table[gap] = c->bucket_table[at];
+		gap = at;
+	}
+	c->bucket_table[gap] = 0;
 }
 
 static uint32_t bucket_number(struct cluster *c)
@@ -177,34 +243,42 @@ static uint32_t bucket_number(struct cluster *c)
 	return (uint32_t)c->buckets.len++;
 }
 
+static void bucket_join(struct cluster *c, struct node *n, uint32_t number)
+{
+	n->bucket = number;
+	n->state = c->buckets.items[number].state;
+}
+
 /* Out of memory leaves the node in the empty bucket: it is not offered to anybody until
  * its next change, which is safe. */
 void bucket_enter(struct cluster *c, struct node *n)
 {
 	size_t len = state_bytes(n, c->key);
-	uint32_t number;
+	uint64_t hash = hash_bytes(c->key, len, c->config.seed);
+	uint32_t number = table_find(c, len, hash);
 	char *key;
 
-	if (map_get_u32(&c->bucket_ids, c->key, len, &number)) {
+	if (number != BUCKET_EMPTY) {
 		c->buckets.items[number].nodes++;
-		n->bucket = number;
-		n->state = c->buckets.items[number].generation;
+		bucket_join(c, n, number);
 		return;
 	}
-	n->bucket = BUCKET_EMPTY;
-	n->state = 0;
 	key = pool_alloc(&c->pool, len);
-	if (!key)
+	if (!key) {
+		bucket_join(c, n, BUCKET_EMPTY);
 		return;
+	}
 	memcpy(key, c->key, len);
 	number = bucket_number(c);
-	if (map_put_u32(&c->bucket_ids, key, len, number) < 0)
-		abort();         /* reserved */
 	c->buckets.items[number] = (struct bucket){
-		.key = key, .key_len = (uint32_t)len, .nodes = 1, .generation = ++c->generation,
+		.key = key,
+		.hash = hash,
+		.key_len = (uint32_t)len,
+		.nodes = 1,
+		.state = ++c->last_state,
 	};
-	n->bucket = number;
-	n->state = c->generation;
+	table_insert(c, number);
+	bucket_join(c, n, number);
 }
 
 void bucket_leave(struct cluster *c, struct node *n)
@@ -213,7 +287,7 @@ void bucket_leave(struct cluster *c, struct node *n)
 
 	if (n->bucket == BUCKET_EMPTY || --b->nodes)
 		return;
-	map_del(&c->bucket_ids, b->key, b->key_len);
+	table_delete(c, n->bucket);
 	pool_free(&c->pool, b->key, b->key_len);
 	b->key = NULL;
 	b->next_free = c->free_bucket;

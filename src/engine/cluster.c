@@ -43,6 +43,7 @@ void node_close(struct cluster *c, struct node *n)
 	domain_account(c, n, 1);
 	bucket_enter(c, n);
 	c->slot_bucket[n->slot] = n->bucket;
+	c->slot_state[n->slot] = n->state;
 	log_slot(c, n->slot);
 	domain_steps(c, n->domain);
 }
@@ -90,7 +91,6 @@ struct cluster *cluster_new(const struct cluster_config *config)
 	map_init(&c->node_ids, config->seed);
 	map_init(&c->gpu_ids, config->seed);
 	map_init(&c->domain_ids, config->seed);
-	map_init(&c->bucket_ids, config->seed);
 	map_init(&c->pod_ids, config->seed);
 	c->log = calloc(LOG_SIZE, sizeof(*c->log));
 	if (!c->log || domains_init(c) < 0 || buckets_init(c) < 0 ||
@@ -214,10 +214,11 @@ uint64_t cluster_memory(const struct cluster *c)
 
 	bytes += c->nodes.cap * sizeof(struct node) + c->by_name.cap * sizeof(uint32_t);
 	bytes += c->domains.cap * sizeof(struct domain);
-	bytes += c->slots_room * (3 * sizeof(uint32_t) + sizeof(uint64_t));
+	bytes += c->slots_room * (4 * sizeof(uint32_t) + sizeof(uint64_t));
 	bytes += c->buckets.cap * sizeof(struct bucket) + c->pods.cap * sizeof(struct pod *);
 	bytes += 24ull * (c->string_ids.cap + c->node_ids.cap + c->gpu_ids.cap +
-			  c->domain_ids.cap + c->bucket_ids.cap + c->pod_ids.cap);
+			  c->domain_ids.cap + c->pod_ids.cap);
+	bytes += c->bucket_table_size * sizeof(*c->bucket_table);
 	bytes += c->strings.cap * sizeof(char *);
 	for (size_t i = 0; i < c->strings.len; i++)
 		bytes += strlen(c->strings.items[i]) + 16;

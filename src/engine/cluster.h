@@ -177,7 +177,7 @@ struct pod {
 	struct hold *holds;
 	uint64_t started;
 	uint32_t node;
-	uint32_t next;            /* on the same node */
+	uint32_t next, previous;  /* on the same node */
 	uint32_t gang;
 	uint32_t size;            /* of this record, in bytes */
 	int32_t priority;

@@ -8,7 +8,7 @@
  *
  * Buckets.  The state of a node without its name, as bytes, is interned: nodes in the
  * same state share a bucket and whatever was computed for it.  Bucket 0 is "no node".
- * Numbers are used again; the generation tells a new bucket from the old one.
+ * Numbers are used again; the number of the state never is.
  *
  * Change log.  A ring of the last LOG_SIZE changes: a slot whose node changed, or a block
  * whose domain changed its utilisation step.  An entry carries what most readers need to
@@ -42,9 +42,10 @@ struct change {
 
 struct bucket {
 	char *key;
+	uint64_t hash;                   /* of the key */
 	uint32_t key_len;
 	uint32_t nodes;                  /* that are in this state; 0: free */
-	uint32_t generation;
+	uint32_t state;                  /* its number */
 	uint32_t next_free;
 };
 
@@ -74,14 +75,15 @@ struct cluster {
 	VEC(uint32_t) block_domain;
 	VEC(uint16_t) block_model;       /* of all GPUs in the block; MODEL_NONE: no GPUs */
 	VEC(uint32_t) block_used;        /* bits: slots that have a node */
-	uint32_t *slot_node, *slot_bucket, *slot_change;
+	uint32_t *slot_node, *slot_bucket, *slot_state, *slot_change;
 	uint64_t *slot_rank;
 	size_t slots_room;
 
 	VEC(struct bucket) buckets;
-	struct map bucket_ids;
+	uint32_t *bucket_table;          /* numbers by hash, linear probing; 0: empty */
+	uint32_t bucket_table_size;      /* a power of two */
 	uint32_t free_bucket;            /* 0: none */
-	uint32_t generation;
+	uint32_t last_state;
 	char *key;                       /* scratch for the bytes of one state */
 
 	struct change *log;

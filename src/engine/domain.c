@@ -161,6 +161,7 @@ void domains_done(struct cluster *c)
 	vec_done(&c->block_used);
 	free(c->slot_node);
 	free(c->slot_bucket);
+	free(c->slot_state);
 	free(c->slot_change);
 	free(c->slot_rank);
 }
@@ -232,7 +233,7 @@ static int slots_grow(struct cluster *c)
 {
 	size_t need = (c->block_domain.len + 1) * BLOCK_NODES;
 	size_t room = c->slots_room ? c->slots_room * 2 : 8 * BLOCK_NODES;
-	uint32_t *node, *bucket, *change;
+	uint32_t *node, *bucket, *state, *change;
 	uint64_t *rank;
 
 	if (need <= c->slots_room)
@@ -241,11 +242,13 @@ static int slots_grow(struct cluster *c)
 	c->slot_node = node ? node : c->slot_node;
 	bucket = realloc(c->slot_bucket, room * sizeof(*bucket));
 	c->slot_bucket = bucket ? bucket : c->slot_bucket;
+	state = realloc(c->slot_state, room * sizeof(*state));
+	c->slot_state = state ? state : c->slot_state;
 	change = realloc(c->slot_change, room * sizeof(*change));
 	c->slot_change = change ? change : c->slot_change;
 	rank = realloc(c->slot_rank, room * sizeof(*rank));
 	c->slot_rank = rank ? rank : c->slot_rank;
-	if (!node || !bucket || !change || !rank)
+	if (!node || !bucket || !state || !change || !rank)
 		return -ENOMEM;
 	c->slots_room = room;
 	return 0;
@@ -276,6 +279,7 @@ static int block_new(struct cluster *c, uint32_t domain, uint16_t model, uint32_
 	for (uint32_t i = 0; i < BLOCK_NODES; i++) {
 		c->slot_node[block * BLOCK_NODES + i] = NODE_NONE;
 		c->slot_bucket[block * BLOCK_NODES + i] = BUCKET_EMPTY;
+		c->slot_state[block * BLOCK_NODES + i] = 0;
 		c->slot_change[block * BLOCK_NODES + i] = 0;
 		c->slot_rank[block * BLOCK_NODES + i] = 0;
 	}

@@ -11,11 +11,15 @@
 #define HEADS 4096
 #define NO_SLOT UINT32_MAX
 
-/* The score of one bucket; valid while the generation is the bucket's. */
-struct cell {
+/* A node that cannot fit and was not asked why: below every refusal that has a reason. */
+#define UNASKED INT32_MIN
+
+/* The score of a state, for the nodes that share it, within one visit to a class. */
+struct memo {
+	uint32_t visit, state;
 	int32_t value;
-	uint32_t generation;
 };
+#define MEMOS 1024
 
 /* The best node of a block.  `value` has the domain's offset in it. */
 struct best {
@@ -33,12 +37,12 @@ struct class {
 	uint32_t epoch, prices_epoch;
 	uint32_t blocks;                 /* in `best` and the tournament */
 	uint32_t leaves;                 /* of the tournament: a power of two >= blocks */
-	uint32_t cells_room, blocks_room;
+	uint32_t blocks_room;
 	bool by_identity;                /* names, labels or domains matter */
 	bool passed_over;                /* nodes that cannot fit were not asked why */
 	uint32_t least_idle;             /* what a node must have at least, see cannot_fit() */
 	uint16_t least_core_milli;
-	struct cell *cells;              /* by bucket */
+	int32_t *values;                 /* by slot, without the domain's offset */
 	struct best *best;               /* by block */
 	uint32_t *tree;                  /* [1] is the winner of all; block numbers */
 	uint8_t *identity;               /* by slot: verdict of fit_identity(); or NULL */
@@ -51,6 +55,8 @@ struct index {
 	struct class *heads[HEADS];
 	struct class *newest, *oldest;
 	uint64_t seed;
+	struct memo memos[MEMOS];
+	uint32_t visit;
 	struct index_stats stats;
 };
 
@@ -74,7 +80,7 @@ struct index *index_new(const struct scorer *s, uint64_t max_bytes)
 
 static void class_free(struct class *k)
 {
-	free(k->cells);
+	free(k->values);
 	free(k->best);
 	free(k->tree);
 	free(k->identity);
@@ -126,9 +132,9 @@ static void class_evict(struct index *ix, struct class *k)
 static void class_account(struct index *ix, struct class *k)
 {
 	ix->bytes -= k->bytes;
-	k->bytes = sizeof(*k) + k->cells_room * sizeof(*k->cells) +
-		   k->blocks_room * (sizeof(*k->best) + sizeof(*k->tree)) +
-		   (k->by_identity ? (uint64_t)k->blocks_room * BLOCK_NODES : 0);
+	k->bytes = sizeof(*k) + k->blocks_room * (sizeof(*k->best) + sizeof(*k->tree)) +
+		   (uint64_t)k->blocks_room * BLOCK_NODES *
+			   (sizeof(*k->values) + (k->by_identity ? sizeof(*k->identity) : 0));
 	ix->bytes += k->bytes;
 	while (ix->bytes > ix->max_bytes && ix->oldest != k)
 		class_evict(ix, ix->oldest);
@@ -181,43 +187,30 @@ static struct class *class_find(struct index *ix, const struct request *r)
 	return k;
 }
 
-/* Room for as many buckets and blocks as the cluster has room for. */
+/* Room for as many blocks as there are, and as many again. */
 static int class_grow(struct index *ix, struct class *k)
 {
-	const struct cluster *c = ix->cluster;
-	uint32_t cells_room = (uint32_t)c->buckets.cap;
-	uint32_t blocks = (uint32_t)c->block_domain.len, room = k->blocks_room;
+	uint32_t blocks = (uint32_t)ix->cluster->block_domain.len, room = k->blocks_room;
+	struct best *best;
+	uint32_t *tree;
+	int32_t *values;
+	uint8_t *identity;
 
-	if (cells_room > k->cells_room) {
-		struct cell *cells = realloc(k->cells, cells_room * sizeof(*cells));
-
-		if (!cells)
-			return -ENOMEM;
-		memset(cells + k->cells_room, 0, (cells_room - k->cells_room) * sizeof(*cells));
-		k->cells = cells;
-		k->cells_room = cells_room;
-	}
-	if (blocks > room || !k->tree) {
-		struct best *best;
-		uint32_t *tree;
-
-		for (room = room ? room : 2; room < blocks;)
-			room *= 2;
-		best = realloc(k->best, room * sizeof(*best));
-		k->best = best ? best : k->best;
-		tree = realloc(k->tree, room * sizeof(*tree));
-		k->tree = tree ? tree : k->tree;
-		if (!best || !tree)
-			return -ENOMEM;
-		if (k->by_identity) {
-			uint8_t *identity = realloc(k->identity, (size_t)room * BLOCK_NODES);
-
-			if (!identity)
-				return -ENOMEM;
-			k->identity = identity;
-		}
-		k->blocks_room = room;
-	}
+	if (blocks <= room && k->tree)
+		return 0;
+	for (room = room ? room : 2; room < blocks;)
+		room *= 2;
+	best = realloc(k->best, room * sizeof(*best));
+	k->best = best ? best : k->best;
+	tree = realloc(k->tree, room * sizeof(*tree));
+	k->tree = tree ? tree : k->tree;
+	values = realloc(k->values, (size_t)room * BLOCK_NODES * sizeof(*values));
+	k->values = values ? values : k->values;
+	identity = k->by_identity ? realloc(k->identity, (size_t)room * BLOCK_NODES) : NULL;
+	k->identity = identity ? identity : k->identity;
+	if (!best || !tree || !values || (k->by_identity && !identity))
+		return -ENOMEM;
+	k->blocks_room = room;
 	class_account(ix, k);
 	return 0;
 }
@@ -230,24 +223,33 @@ static int32_t evaluate(const struct scorer *s, const struct request *r, const s
 	return v == FITS ? score_local(s, r, n, &a, NULL) : refusal(v);
 }
 
-/* The node's value without its domain's offset. */
-static int32_t slot_value(struct index *ix, struct class *k, uint32_t slot)
+/* The score of the node's state: computed, unless a node in the same state came before. */
+static int32_t state_value(struct index *ix, struct class *k, const struct node *n)
+{
+	struct memo *memo = &ix->memos[n->state % MEMOS];
+
+	if (memo->visit == ix->visit && memo->state == n->state && n->state)
+		return memo->value;
+	ix->stats.evaluations++;
+	*memo = (struct memo){
+		.visit = ix->visit,
+		.state = n->state,
+		.value = evaluate(ix->scorer, &k->request, n),
+	};
+	return memo->value;
+}
+
+/* Finds the node's value anew. */
+static void slot_evaluate(struct index *ix, struct class *k, uint32_t slot)
 {
 	const struct cluster *c = ix->cluster;
-	uint32_t bucket = c->slot_bucket[slot];
-	struct cell *cell = &k->cells[bucket];
 
 	if (k->identity && k->identity[slot] != FITS)
-		return refusal((enum verdict)k->identity[slot]);
-	if (bucket == BUCKET_EMPTY)
-		return refusal(NODE_GONE);
-	if (cell->generation != c->buckets.items[bucket].generation) {
-		ix->stats.evaluations++;
-		cell->value = evaluate(ix->scorer, &k->request,
-				       &c->nodes.items[c->slot_node[slot]]);
-		cell->generation = c->buckets.items[bucket].generation;
-	}
-	return cell->value;
+		k->values[slot] = refusal((enum verdict)k->identity[slot]);
+	else if (c->slot_bucket[slot] == BUCKET_EMPTY)
+		k->values[slot] = refusal(NODE_GONE);
+	else
+		k->values[slot] = state_value(ix, k, &c->nodes.items[c->slot_node[slot]]);
 }
 
 static void slot_identify(struct index *ix, struct class *k, uint32_t slot)
@@ -287,11 +289,10 @@ static void block_scan(struct index *ix, struct class *k, uint32_t block)
 	b->local = refusal(NODE_GONE);
 	gpuset_each(i, ix->cluster->block_used.items[block]) {
 		uint32_t slot = block * BLOCK_NODES + i;
-		int32_t value = slot_value(ix, k, slot);
 
-		if (slot_better(ix->cluster, value, slot, b)) {
+		if (slot_better(ix->cluster, k->values[slot], slot, b)) {
 			b->slot = slot;
-			b->local = value;
+			b->local = k->values[slot];
 		}
 	}
 	block_offset(ix, k, block);
@@ -331,29 +332,42 @@ static void tree_raise(const struct cluster *c, struct class *k, uint32_t block)
 	}
 }
 
-/* Brings the whole class up to date.  Scores of buckets that it knows are kept, unless
- * the epoch is another. */
+static void class_play(struct index *ix, struct class *k)
+{
+	for (uint32_t block = 0; block < k->blocks; block++)
+		block_scan(ix, k, block);
+	for (uint32_t at = k->leaves - 1; at; at--)
+		tree_play(ix->cluster, k, at);
+}
+
+/* Brings the whole class up to date. */
 static void class_rebuild(struct index *ix, struct class *k)
 {
 	const struct cluster *c = ix->cluster;
 
 	ix->stats.rebuilds++;
 	k->passed_over = false;
-	if (k->epoch != ix->scorer->epoch)
-		memset(k->cells, 0, k->cells_room * sizeof(*k->cells));
 	k->epoch = ix->scorer->epoch;
+	k->prices_epoch = ix->scorer->prices_epoch;
+	k->cursor = c->log_head;
 	k->blocks = (uint32_t)c->block_domain.len;
 	for (k->leaves = 2; k->leaves < k->blocks;)
 		k->leaves *= 2;
-	for (uint32_t block = 0; block < k->blocks; block++) {
-		for (uint32_t i = 0; k->identity && i < BLOCK_NODES; i++)
-			slot_identify(ix, k, block * BLOCK_NODES + i);
-		block_scan(ix, k, block);
+	for (uint32_t slot = 0; slot < k->blocks * BLOCK_NODES; slot++) {
+		slot_identify(ix, k, slot);
+		slot_evaluate(ix, k, slot);
 	}
-	for (uint32_t at = k->leaves - 1; at; at--)
-		tree_play(c, k, at);
-	k->prices_epoch = ix->scorer->prices_epoch;
-	k->cursor = c->log_head;
+	class_play(ix, k);
+}
+
+/* Nothing fits, and the nearest miss is asked for: asks those who were passed over. */
+static void class_ask_all(struct index *ix, struct class *k)
+{
+	k->passed_over = false;
+	for (uint32_t slot = 0; slot < k->blocks * BLOCK_NODES; slot++)
+		if (k->values[slot] == UNASKED)
+			slot_evaluate(ix, k, slot);
+	class_play(ix, k);
 }
 
 /* New offsets for all blocks; the nodes that win in them stay the same. */
@@ -371,25 +385,57 @@ static bool slot_update(struct index *ix, struct class *k, const struct change *
 {
 	uint32_t slot = change->at, block = slot / BLOCK_NODES;
 	struct best *b = &k->best[block];
-	int32_t value;
 
 	slot_identify(ix, k, slot);
-	if (change->bucket == BUCKET_EMPTY || b->slot == slot) {
+	if (cannot_fit(k, change)) {
+		k->passed_over = true;
+		k->values[slot] = UNASKED;
+	} else {
+		slot_evaluate(ix, k, slot);
+	}
+	if (b->slot == slot) {
 		block_scan(ix, k, block);
 		return true;
 	}
-	if (cannot_fit(k, change)) {
-		k->passed_over = true;
-		return false;
-	}
-	value = slot_value(ix, k, slot);
-	if (!slot_better(ix->cluster, value, slot, b))
+	if (!slot_better(ix->cluster, k->values[slot], slot, b))
 		return false;
 	b->slot = slot;
-	b->local = value;
+	b->local = k->values[slot];
 	block_offset(ix, k, block);
 	return true;
 }
+
+/* Calls for what a change will need: in a large cluster none of it is near. */
+static void prefetch(const struct cluster *c, const struct class *k, const struct change *change)
+{
+	const struct node *n;
+
+	if (change->kind != CHANGE_SLOT || change->bucket == BUCKET_EMPTY || cannot_fit(k, change))
+		return;
+	__builtin_prefetch(&k->best[change->at / BLOCK_NODES]);
+	__builtin_prefetch(&k->values[change->at]);
+	n = &c->nodes.items[c->slot_node[change->at]];
+	__builtin_prefetch(n);
+	__builtin_prefetch((const char *)n + 64);
+	__builtin_prefetch((const char *)n + 128);
+}
+
+/* When the node itself has come near: its GPUs. */
+static void prefetch_gpus(const struct cluster *c, const struct class *k,
+			  const struct change *change)
+{
+	const char *gpus;
+
+	if (change->kind != CHANGE_SLOT || change->bucket == BUCKET_EMPTY || cannot_fit(k, change))
+		return;
+	gpus = (const char *)c->nodes.items[c->slot_node[change->at]].gpus;
+	__builtin_prefetch(gpus);
+	__builtin_prefetch(gpus + 64);
+	__builtin_prefetch(gpus + 128);
+	__builtin_prefetch(gpus + 192);
+}
+
+#define AHEAD 8          /* entries: far enough for memory to answer */
 
 static void class_replay(struct index *ix, struct class *k)
 {
@@ -399,6 +445,10 @@ static void class_replay(struct index *ix, struct class *k)
 		const struct change *change = &c->log[k->cursor % LOG_SIZE];
 		uint32_t block = change->at;
 
+		if (k->cursor + AHEAD < c->log_head)
+			prefetch(c, k, &c->log[(k->cursor + AHEAD) % LOG_SIZE]);
+		if (k->cursor + AHEAD / 2 < c->log_head)
+			prefetch_gpus(c, k, &c->log[(k->cursor + AHEAD / 2) % LOG_SIZE]);
 		if (change->kind == CHANGE_BLOCK)
 			block_offset(ix, k, block);
 		else if (change->kind == CHANGE_SLOT && slot_update(ix, k, change))
@@ -415,8 +465,9 @@ static int class_sync(struct index *ix, struct class *k)
 	bool fresh = k->tree && k->epoch == ix->scorer->epoch &&
 		     k->blocks == c->block_domain.len && c->log_head - k->cursor <= LOG_SIZE;
 
-	if ((!fresh || k->cells_room < c->buckets.len) && class_grow(ix, k) < 0)
+	if (class_grow(ix, k) < 0)
 		return -ENOMEM;
+	ix->visit++;
 	if (!fresh) {
 		class_rebuild(ix, k);
 		return 0;
@@ -444,7 +495,7 @@ int index_best(struct index *ix, const struct request *r, uint32_t *node, int32_
 	if (!k->blocks)
 		return 0;
 	if (k->best[k->tree[1]].local < 0 && k->passed_over)
-		class_rebuild(ix, k);    /* nothing fits: the nearest miss is asked for */
+		class_ask_all(ix, k);
 	b = &k->best[k->tree[1]];
 	if (b->local >= 0) {
 		*node = ix->cluster->slot_node[b->slot];

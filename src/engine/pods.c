@@ -194,6 +194,9 @@ static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, uint16_t
 		abort();         /* reserved */
 	pod->node = node;
 	pod->next = n->first_pod;
+	pod->previous = POD_NONE;
+	if (pod->next != POD_NONE)
+		c->pods.items[pod->next]->previous = number;
 	n->first_pod = number;
 	c->pods.items[number] = pod;
 	*ret = number;
@@ -221,11 +224,13 @@ int cluster_pod_place(struct cluster *c, const struct pod_spec *spec, const stru
 static void pod_unlink(struct cluster *c, uint32_t number)
 {
 	struct pod *pod = c->pods.items[number];
-	uint32_t *at = &node_at(c, pod->node)->first_pod;
 
-	while (*at != number)
-		at = &c->pods.items[*at]->next;
-	*at = pod->next;
+	if (pod->previous == POD_NONE)
+		node_at(c, pod->node)->first_pod = pod->next;
+	else
+		c->pods.items[pod->previous]->next = pod->next;
+	if (pod->next != POD_NONE)
+		c->pods.items[pod->next]->previous = pod->previous;
 	map_del(&c->pod_ids, pod->uid, strlen(pod->uid));
 	c->pods.items[number] = NULL;
 	c->free_pods.items[c->free_pods.len++] = number;
