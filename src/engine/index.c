@@ -152,12 +152,18 @@ static void class_least(struct class *k)
 	}
 }
 
-/* A quick no for most of the nodes that change: they are full. */
+/* A quick no for most nodes of a cluster that is in use: they are full. */
+static bool too_full(const struct class *k, uint32_t idle_gpus, uint32_t top_core_milli,
+		     int64_t cpu_milli)
+{
+	return idle_gpus < k->least_idle || top_core_milli < k->least_core_milli ||
+	       (k->request.needs.cpu_milli > 0 && cpu_milli < k->request.needs.cpu_milli);
+}
+
 static bool cannot_fit(const struct class *k, const struct change *change)
 {
-	return change->idle_gpus < k->least_idle ||
-	       change->top_core_milli < k->least_core_milli ||
-	       (change->cpu_milli < UINT32_MAX && change->cpu_milli < k->request.needs.cpu_milli);
+	return too_full(k, change->idle_gpus, change->top_core_milli,
+			change->cpu_milli < UINT32_MAX ? change->cpu_milli : INT64_MAX);
 }
 
 static struct class *class_find(struct index *ix, const struct request *r)
@@ -340,6 +346,13 @@ static void class_play(struct index *ix, struct class *k)
 		tree_play(ix->cluster, k, at);
 }
 
+static bool node_too_full(const struct cluster *c, const struct class *k, uint32_t slot)
+{
+	const struct node *n = &c->nodes.items[c->slot_node[slot]];
+
+	return too_full(k, n->idle_gpus, n->top_core_milli, n->free.cpu_milli);
+}
+
 /* Brings the whole class up to date. */
 static void class_rebuild(struct index *ix, struct class *k)
 {
@@ -355,7 +368,12 @@ static void class_rebuild(struct index *ix, struct class *k)
 		k->leaves *= 2;
 	for (uint32_t slot = 0; slot < k->blocks * BLOCK_NODES; slot++) {
 		slot_identify(ix, k, slot);
-		slot_evaluate(ix, k, slot);
+		if (c->slot_node[slot] == NODE_NONE || !node_too_full(c, k, slot)) {
+			slot_evaluate(ix, k, slot);
+			continue;
+		}
+		k->values[slot] = UNASKED;
+		k->passed_over = true;
 	}
 	class_play(ix, k);
 }
