@@ -213,76 +213,87 @@ static int run_mode(struct simulate *s)
 	return trace ? run_trace(s) : run_cluster(s);
 }
 
+#define USAGE                                  \
+	"--nodes FILE --pods FILE [options]\n" \
+	"       gpu-scheduler simulate --cluster FILE -f FILE [options]"
+
 #define NOTES                                                                              \
 	"Examples:\n"                                                                      \
 	"  gpu-scheduler simulate --nodes nodes.csv --pods pods.csv --format csv\n"        \
 	"  gpu-scheduler simulate --cluster examples/cluster.yaml -f examples/jobs.yaml\n" \
 	"\n"
 
-int cmd_simulate(int argc, char **argv)
+/* False when there is no more to do: help was asked for, or something is wrong. */
+static bool read_options(struct simulate *s, const char *notes, int argc, char **argv,
+			 int *exit_code)
 {
-	struct simulate s = { .seed = 1 };
 	const struct option_spec specs[] = {
 		{ .name = "nodes",
 		  .value = "FILE",
 		  .help = "the nodes of a trace, as CSV",
-		  .string = &s.nodes },
+		  .string = &s->nodes },
 		{ .name = "pods",
 		  .value = "FILE",
 		  .help = "the pods of a trace, as CSV",
-		  .string = &s.pods },
+		  .string = &s->pods },
 		{ .name = "order",
 		  .value = "FILE",
 		  .help = "pod names in order of arrival, one a line (default: as in --pods)",
-		  .string = &s.order },
+		  .string = &s->order },
 		{ .name = "cluster",
 		  .value = "FILE",
 		  .help = "describes a cluster, as YAML",
-		  .string = &s.cluster },
+		  .string = &s->cluster },
 		{ .name = "filename",
 		  .letter = 'f',
 		  .value = "FILE",
 		  .help = "Kubernetes manifests to place on it; may be given again",
-		  .list = &s.files },
+		  .list = &s->files },
 		{ .name = "no-preemption",
 		  .help = "pods never take the place of others",
-		  .flag = &s.no_preemption },
-		{ .name = "picture", .help = "draw the cluster at the end", .flag = &s.picture },
+		  .flag = &s->no_preemption },
+		{ .name = "picture", .help = "draw the cluster at the end", .flag = &s->picture },
 		{ .name = "scenario",
 		  .value = "FILE",
 		  .help = "cluster, steps and expectations in one file; exits with 1\n"
 			  "if an expectation does not hold",
-		  .string = &s.scenario },
+		  .string = &s->scenario },
 		{ .name = "policy",
 		  .value = "NAME",
 		  .help = "how nodes are chosen (below)",
-		  .string = &s.policy_name },
+		  .string = &s->policy_name },
 		{ .name = "seed",
 		  .value = "N",
 		  .help = "of what is random (default 1)",
-		  .number = &s.seed,
+		  .number = &s->seed,
 		  .number_max = UINT64_MAX - 1 },
 		{ .name = "format",
 		  .value = "FORMAT",
 		  .help = "table (default), csv or json",
-		  .choice = &s.format,
+		  .choice = &s->format,
 		  .choices = formats },
 	};
+	const struct options options = {
+		.command = "simulate",
+		.usage = USAGE,
+		.summary = "Places the pods of a trace, or of manifests, on a described cluster.",
+		.notes = notes,
+		.specs = specs,
+		.spec_count = ARRAY_SIZE(specs),
+	};
+
+	return !options_done(&options, argc, argv, NULL, exit_code);
+}
+
+int cmd_simulate(int argc, char **argv)
+{
+	struct simulate s = { .seed = 1 };
 	struct strbuf notes CLEANUP(strbuf_done) = STRBUF_INIT;
 	int exit_code;
 
 	strbuf_puts(&notes, NOTES);
 	list_policies(&notes);
-	const struct options options = {
-		.command = "simulate",
-		.usage = "--nodes FILE --pods FILE [options]\n"
-			 "       gpu-scheduler simulate --cluster FILE -f FILE [options]",
-		.summary = "Places the pods of a trace, or of manifests, on a described cluster.",
-		.notes = notes.s,
-		.specs = specs,
-		.spec_count = ARRAY_SIZE(specs),
-	};
-	if (options_done(&options, argc, argv, NULL, &exit_code))
+	if (!read_options(&s, notes.s, argc, argv, &exit_code))
 		return exit_code;
 	exit_code = find_policy(&s);
 	return exit_code == CLI_OK ? run_mode(&s) : exit_code;

@@ -5,6 +5,7 @@
  * GPUs and refines how they are chosen; without, its GPUs are for every container.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -190,7 +191,7 @@ static int add_devices(struct draft *d, const struct claim *c, struct err *err)
 		return -EINVAL;
 	ask->core_milli = (uint16_t)(c->core * 10);
 	ask->mem_mib = (uint32_t)c->mem_mib;
-	strcpy(ask->mig_profile, c->profile);
+	snprintf(ask->mig_profile, sizeof(ask->mig_profile), "%s", c->profile);
 	d->asked_by = draft_printf(d, "GpuClaim %s", c->name);
 	return d->asked_by ? 0 : err_set(err, ENOMEM, "out of memory");
 }

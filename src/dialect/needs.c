@@ -121,7 +121,7 @@ static int amount_of(const struct json *value, const char *resource, const char 
 static int add_member(struct tallies *t, const struct json_member *m, enum role role,
 		      const char *where, struct err *err)
 {
-	int64_t amount;
+	int64_t amount = 0;
 
 	if (!is_counted(m->key) || (role == ROLE_POD && !is_pod_level(m->key)))
 		return 0;

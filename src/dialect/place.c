@@ -140,9 +140,9 @@ static int effect_of(const char *word, uint8_t *ret)
 		[EFFECT_NO_EXECUTE] = "NoExecute",
 	};
 
-	for (uint8_t i = 0; i < ARRAY_SIZE(words); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
 		if (strcmp(words[i], word ? word : "") == 0) {
-			*ret = i;
+			*ret = (uint8_t)i;
 			return 0;
 		}
 	}

@@ -15,6 +15,7 @@
  * Init containers run before the others and use the cards of one that has enough.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -185,7 +186,7 @@ static int add_want(struct draft *d, const struct container *c, const struct wan
 		return -EINVAL;
 	ask->core_milli = want->core_milli;
 	ask->mem_mib = want->mem_mib;
-	strcpy(ask->mig_profile, profile);
+	snprintf(ask->mig_profile, sizeof(ask->mig_profile), "%s", profile);
 	c->box->asks |= bit;
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/map.h"
+#include "base/num.h"
 #include "base/vec.h"
 #include "engine/links.h"
 #include "engine/machine.h"
@@ -66,17 +67,19 @@ static int make_name(const char *pattern, int64_t i, char name[NAME_MAX_LEN], st
 {
 	const char *percent = strchr(pattern, '%');
 	const char *end = percent ? percent + 1 + strspn(percent + 1, "0123456789") : NULL;
-	int width = percent ? atoi(percent + 1) : 0;
+	uint32_t width = 0;
 	int n;
 
 	if (percent && (*end != 'd' || end - percent > 3 || strchr(end, '%')))
 		return err_set(err, EINVAL, "name \"%s\": only one %%d or %%03d may be in it",
 			       pattern);
+	if (percent && end > percent + 1)
+		parse_u32(percent + 1, (size_t)(end - percent - 1), &width);
 	if (!percent)
 		n = snprintf(name, NAME_MAX_LEN, "%s", pattern);
 	else
 		n = snprintf(name, NAME_MAX_LEN, "%.*s%0*lld%s", (int)(percent - pattern), pattern,
-			     width, (long long)i, end + 1);
+			     (int)width, (long long)i, end + 1);
 	if (n >= NAME_MAX_LEN || n == 0)
 		return err_set(err, EINVAL, "name \"%.60s\" is empty or too long", pattern);
 	return 0;

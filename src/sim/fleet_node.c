@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fleet_node.c - one node of a fleet as the engine wants it. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -169,9 +170,9 @@ static int build_taints(struct builder *b, struct err *err)
 		const char *effect = json_str(taint, "effect");
 		struct taint t = { .effect = EFFECT_ANY };
 
-		for (uint8_t i = EFFECT_NO_SCHEDULE; i < ARRAY_SIZE(effects); i++)
+		for (unsigned i = EFFECT_NO_SCHEDULE; i < ARRAY_SIZE(effects); i++)
 			if (effect && strcmp(effects[i], effect) == 0)
-				t.effect = i;
+				t.effect = (uint8_t)i;
 		if (!key || t.effect == EFFECT_ANY || s->taints_count == TAINTS_MAX)
 			return err_set(err, EINVAL,
 				       "taint without key, with an unknown effect, or "
@@ -279,17 +280,17 @@ static int mark_gpus(struct builder *b, struct err *err)
 static void build_domain(struct builder *b)
 {
 	const struct fleet_group *g = b->group;
-	int64_t leaf = b->node->position / g->per_leaf;
+	int64_t below = b->node->position / g->per_leaf;
+	int64_t leaf = g->first_leaf + below;
+	int64_t spine = g->first_spine + below / g->leaves_per_spine;
 
 	b->spec->domains = b->parts->domains;
 	b->spec->domains_count = g->domain_count ? g->domain_count : 2;
 	memcpy(b->parts->domains, g->domain, sizeof(g->domain));
 	if (g->domain_count)
 		return;
-	snprintf(b->parts->leaf, sizeof(b->parts->leaf), "leaf-%lld",
-		 (long long)(g->first_leaf + leaf));
-	snprintf(b->parts->spine, sizeof(b->parts->spine), "spine-%lld",
-		 (long long)(g->first_spine + leaf / g->leaves_per_spine));
+	snprintf(b->parts->leaf, sizeof(b->parts->leaf), "leaf-%" PRId64, leaf);
+	snprintf(b->parts->spine, sizeof(b->parts->spine), "spine-%" PRId64, spine);
 	b->parts->domains[0] = b->parts->spine;
 	b->parts->domains[1] = b->parts->leaf;
 }
@@ -327,8 +328,7 @@ static int build(const struct fleet *f, uint32_t i, struct cluster *c, struct no
 	struct builder b = { node, group, group->json, c, spec, parts };
 	int rc;
 
-	memset(parts, 0, sizeof(*parts));
-	*spec = (struct node_spec){ .name = node->name };
+	spec->name = node->name;
 	if ((rc = build_gpus(&b, err)) < 0 || (rc = mark_gpus(&b, err)) < 0 ||
 	    (rc = build_resources(&b, err)) < 0 || (rc = build_extras(&b, err)) < 0 ||
 	    (rc = build_labels(&b, err)) < 0 || (rc = build_taints(&b, err)) < 0 ||
@@ -342,8 +342,8 @@ static int build(const struct fleet *f, uint32_t i, struct cluster *c, struct no
 
 int fleet_add(const struct fleet *f, uint32_t i, struct cluster *c, struct err *err)
 {
-	struct node_spec spec;
-	struct parts_of_node parts;
+	struct node_spec spec = { .name = NULL };
+	struct parts_of_node parts = { .leaf = "" };
 	uint32_t number;
 	int rc = build(f, i, c, &spec, &parts, err);
 
@@ -353,8 +353,8 @@ int fleet_add(const struct fleet *f, uint32_t i, struct cluster *c, struct err *
 int fleet_cordon(const struct fleet *f, uint32_t i, struct cluster *c, bool unschedulable,
 		 struct err *err)
 {
-	struct node_spec spec;
-	struct parts_of_node parts;
+	struct node_spec spec = { .name = NULL };
+	struct parts_of_node parts = { .leaf = "" };
 	uint32_t number = cluster_node_find(c, fleet_node_name(f, i));
 	int rc = build(f, i, c, &spec, &parts, err);
 

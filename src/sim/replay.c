@@ -116,18 +116,6 @@ static int prepare(struct run *r, struct err *err)
 	return rc;
 }
 
-/* A name that no arrival had before; names of the trace come again. */
-static void uid_of(uint32_t arrival, char uid[UID_MAX])
-{
-	char *at = uid + UID_MAX - 1;
-
-	*at = 0;
-	do
-		*--at = (char)('0' + arrival % 10);
-	while (arrival /= 10);
-	memmove(uid, at, (size_t)(uid + UID_MAX - at));
-}
-
 static int arrive(struct run *r, uint32_t arrival, struct err *err)
 {
 	const struct trace_pod *pod = &r->trace->pods[r->trace->order[arrival]];
@@ -146,7 +134,7 @@ static int arrive(struct run *r, uint32_t arrival, struct err *err)
 		r->result.rejected_cpu_only += class->gpus == 0;
 		return 0;
 	}
-	uid_of(arrival, uid);
+	snprintf(uid, sizeof(uid), "%u", arrival);
 	struct pod_spec spec = { .uid = uid, .name = pod->name, .started = arrival };
 	int rc = engine_place(r->engine, &spec, request, &decision, &number);
 	if (rc < 0)
@@ -158,7 +146,7 @@ static int arrive(struct run *r, uint32_t arrival, struct err *err)
 /* The load this arrival belongs to, and what is allocated at it. */
 static int measure(struct run *r, struct err *err)
 {
-	uint64_t capacity = r->result.capacity_milli;
+	uint64_t capacity = MAX(r->result.capacity_milli, 1);
 	uint64_t load = (r->arrived_milli * 200 + capacity) / (2 * capacity);
 
 	if (load > LOAD_MAX)
@@ -199,18 +187,19 @@ static int arrive_all(struct run *r, struct err *err)
 int replay_run(const struct trace *trace, const struct replay_config *config, struct replay *ret,
 	       struct err *err)
 {
-	struct run r CLEANUP(run_done) = { .trace = trace, .config = config };
+	struct run r = { .trace = trace, .config = config };
 	int rc = prepare(&r, err);
 
 	if (rc == 0)
 		rc = arrive_all(&r, err);
-	if (rc < 0)
-		return rc;
-	*ret = r.result;
-	ret->loads = r.loads.items;
-	ret->loads_count = (uint32_t)r.loads.len;
-	r.loads.items = NULL;
-	return 0;
+	if (rc == 0) {
+		*ret = r.result;
+		ret->loads = r.loads.items;
+		ret->loads_count = (uint32_t)r.loads.len;
+		r.loads.items = NULL;
+	}
+	run_done(&r);
+	return rc;
 }
 
 void replay_done(struct replay *r)

@@ -163,30 +163,58 @@ static int make_room(struct world *w, const struct troop *t, const struct gang_s
 	return gang_plan(w->planner, spec, g, err);
 }
 
-static int place_whole(struct world *w, const struct troop *t, struct err *err)
+static int place_ranks(struct world *w, const struct troop *t, const struct ranks *r,
+		       struct err *err)
 {
 	const struct wish *first = t->waiting.items[0]->wish;
 	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
-	struct ranks r CLEANUP(ranks_done) = { .count = 0 };
 	struct gang_result g CLEANUP(gang_result_done) = { 0 };
-	int rc = line_up(w, t, t->gang->members, &r, err);
-
-	if (rc < 0)
-		return rc;
 	struct gang_spec spec = {
-		.classes = r.classes,
-		.classes_count = r.count,
+		.classes = r->classes,
+		.classes_count = r->count,
 		.strategy = first->request.strategy,
 		.leaf_rules = t->gang->leaves == LEAVES_REQUIRED ? GANG_REQUIRED : GANG_PREFERRED,
 		.latency_sensitive = first->request.latency_sensitive,
 	};
-	rc = gang_plan(w->planner, &spec, &g, err);
+	int rc = gang_plan(w->planner, &spec, &g, err);
+
 	if (rc == 0 && !g.placed)
 		rc = make_room(w, t, &spec, &g, &why, err);
 	if (rc < 0)
 		return rc;
 	if (g.placed)
-		settle_members(w, t, r.pods, &r, &g, t->gang->members, &why);
+		settle_members(w, t, r->pods, r, &g, t->gang->members, &why);
+	else
+		all_wait(w, t, g.reason);
+	return 0;
+}
+
+static int place_whole(struct world *w, const struct troop *t, struct err *err)
+{
+	struct ranks r = { .count = 0 };
+	int rc = line_up(w, t, t->gang->members, &r, err);
+
+	if (rc == 0)
+		rc = place_ranks(w, t, &r, err);
+	ranks_done(&r);
+	return rc;
+}
+
+static int replace(struct world *w, const struct troop *t, const struct gang_failed *failed,
+		   uint32_t missing, struct err *err)
+{
+	struct gang_result g CLEANUP(gang_result_done) = { 0 };
+	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct gang_repair r = { .kept = t->placed.items,
+				 .kept_count = (uint32_t)t->placed.len,
+				 .failed = failed,
+				 .failed_count = missing };
+	int rc = gang_replace(w->planner, &r, &g, err);
+
+	if (rc < 0)
+		return rc;
+	if (g.placed)
+		settle_members(w, t, t->waiting.items, NULL, &g, missing + r.kept_count, &why);
 	else
 		all_wait(w, t, g.reason);
 	return 0;
@@ -197,27 +225,20 @@ static int repair(struct world *w, const struct troop *t, uint32_t missing, stru
 {
 	struct gang_failed *failed = calloc(missing, sizeof(*failed));
 	struct pod_spec *specs = calloc(missing, sizeof(*specs));
-	struct gang_result g CLEANUP(gang_result_done) = { 0 };
-	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
-	int rc = failed && specs ? 0 : err_set(err, ENOMEM, "out of memory");
+	int rc = -ENOMEM;
 
-	for (uint32_t i = 0; i < missing && rc == 0; i++) {
-		struct world_pod *pod = t->waiting.items[i];
+	if (failed && specs) {
+		for (uint32_t i = 0; i < missing; i++) {
+			struct world_pod *pod = t->waiting.items[i];
 
-		world_pod_spec(w, pod, &specs[i]);
-		failed[i] = (struct gang_failed){ &pod->wish->request, &specs[i], pod->leaf };
+			world_pod_spec(w, pod, &specs[i]);
+			failed[i] =
+				(struct gang_failed){ &pod->wish->request, &specs[i], pod->leaf };
+		}
+		rc = replace(w, t, failed, missing, err);
+	} else {
+		err_set(err, ENOMEM, "out of memory");
 	}
-	struct gang_repair r = { .kept = t->placed.items,
-				 .kept_count = (uint32_t)t->placed.len,
-				 .failed = failed,
-				 .failed_count = missing };
-	if (rc == 0)
-		rc = gang_replace(w->planner, &r, &g, err);
-	if (rc == 0 && g.placed)
-		settle_members(w, t, t->waiting.items, NULL, &g, missing + (uint32_t)t->placed.len,
-			       &why);
-	else if (rc == 0)
-		all_wait(w, t, g.reason);
 	free(failed);
 	free(specs);
 	return rc;
