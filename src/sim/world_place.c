@@ -124,6 +124,7 @@ int world_evict(struct world *w, const struct preemption *p, const struct world_
 	}
 	for (size_t i = 0; i < victims.len; i++) {
 		victims.items[i]->evicted_by = for_pod->name;
+		w->evictions++;
 		world_unplace(w, victims.items[i], WORLD_EVENT_EVICTED);
 	}
 	strbuf_puts(why, victims.len ? ": " : "");
@@ -199,15 +200,6 @@ static void learn(struct world *w, struct world_pod *pod)
 	pod->learned = true;
 }
 
-static uint32_t evicted_pods(const struct world *w)
-{
-	uint32_t count = 0;
-
-	for (size_t i = 0; i < w->pods.len; i++)
-		count += w->pods.items[i]->state == WORLD_PENDING && w->pods.items[i]->evicted_by;
-	return count;
-}
-
 static int try_all(struct world *w, struct world_pod **turn, size_t count, struct err *err)
 {
 	int rc = 0;
@@ -224,25 +216,30 @@ static int try_all(struct world *w, struct world_pod **turn, size_t count, struc
 	return rc;
 }
 
+static int settle_once(struct world *w, struct err *err)
+{
+	struct world_pod **turn = calloc(w->pods.len + 1, sizeof(*turn));
+	size_t count;
+
+	if (!turn)
+		return err_set(err, ENOMEM, "out of memory");
+	int rc = waiting(w, turn, &count, err);
+	if (rc == 0)
+		rc = try_all(w, turn, count, err);
+	free(turn);
+	return rc;
+}
+
 int world_settle(struct world *w, struct err *err)
 {
-	uint32_t evicted, before;
+	uint64_t before;
 	int rc;
 
-	/* Who lost its place is tried again; each round evicts pods of lower priority only,
-	 * so there is a last one. */
+	/* Who lost its place is tried again.  A pod evicts only pods of lower priority, so
+	 * there is a last round. */
 	do {
-		struct world_pod **turn = calloc(w->pods.len + 1, sizeof(*turn));
-		size_t count;
-
-		if (!turn)
-			return err_set(err, ENOMEM, "out of memory");
-		before = evicted_pods(w);
-		rc = waiting(w, turn, &count, err);
-		if (rc == 0)
-			rc = try_all(w, turn, count, err);
-		free(turn);
-		evicted = evicted_pods(w);
-	} while (rc == 0 && evicted > before);
+		before = w->evictions;
+		rc = settle_once(w, err);
+	} while (rc == 0 && w->evictions != before);
 	return rc;
 }

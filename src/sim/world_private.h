@@ -24,6 +24,7 @@ struct world {
 	VEC(const char *) gangs; /* gang number - 1 -> name */
 	struct dialect_lookup lookup;
 	uint32_t generation; /* changes with objects and nodes */
+	uint64_t evictions;  /* so far */
 };
 
 /* world_pods.c: objects become pods. */
