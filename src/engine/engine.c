@@ -159,6 +159,8 @@ enum verdict engine_decide_afresh(struct engine *e, const struct request *r,
 	uint32_t winner = NODE_NONE;
 
 	refresh(e);
+	if (r->node != NODE_NONE)
+		return engine_score(e, r, r->node, ret, NULL);
 	for (uint32_t i = 0; i < c->by_name.len; i++) {
 		uint32_t node = c->by_name.items[i];
 		int32_t value = index_value(&e->scorer, r, node);

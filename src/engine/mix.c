@@ -75,11 +75,12 @@ static uint32_t slot_of(const struct mix *m, const struct mix_kind *kind)
 	return (uint32_t)at;
 }
 
-/* Drops the rarer half: seldom enough that its cost does not matter. */
+/* Drops rare kinds, the oldest of them first, but never more than half of all: seldom enough
+ * that its cost does not matter. */
 static void forget_rare(struct mix *m)
 {
 	double limit = m->total / MIX_KINDS;
-	uint32_t kept = 0;
+	uint32_t kept = 0, dropped = 0;
 
 	for (;;) {
 		uint32_t rare = 0;
@@ -92,8 +93,10 @@ static void forget_rare(struct mix *m)
 	}
 	m->total = 0;
 	for (uint32_t i = 0; i < m->count; i++) {
-		if (m->kinds[i].weight <= limit)
+		if (m->kinds[i].weight <= limit && dropped < MIX_KINDS / 2) {
+			dropped++;
 			continue;
+		}
 		m->total += m->kinds[i].weight;
 		m->kinds[kept++] = m->kinds[i];
 	}
