@@ -133,9 +133,10 @@ static size_t name_position(const struct cluster *c, const char *name)
 
 #define RANK_GAP (UINT64_C(1) << 32)
 
-/* New ranks for all, evenly apart.  Their order stays, so no index is out of date. */
+/* New ranks for all, evenly apart, in the same order. */
 static void rank_all(struct cluster *c)
 {
+	c->ranks_epoch++;
 	for (size_t i = 0; i < c->by_name.len; i++) {
 		struct node *n = node_at(c, c->by_name.items[i]);
 

@@ -77,6 +77,7 @@ struct cluster {
 	VEC(uint32_t) block_used;        /* bits: slots that have a node */
 	uint32_t *slot_node, *slot_bucket, *slot_state, *slot_change;
 	uint64_t *slot_rank;
+	uint32_t ranks_epoch;            /* moves when all ranks were given anew */
 	size_t slots_room;
 
 	VEC(struct bucket) buckets;

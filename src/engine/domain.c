@@ -359,6 +359,8 @@ static uint32_t step_of(const struct domain *d)
 	return (uint32_t)((d->total_milli - d->free_milli) * DOMAIN_STEPS / d->total_milli);
 }
 
+/* The root's own step concerns nobody's place, only what is balanced against it: those
+ * who do look at it themselves. */
 void domain_steps(struct cluster *c, uint32_t domain)
 {
 	uint32_t top = DOMAIN_NONE;
@@ -370,7 +372,7 @@ void domain_steps(struct cluster *c, uint32_t domain)
 		if (step == d->step)
 			continue;
 		d->step = step;
-		top = i;
+		top = i ? i : top;
 	}
 	if (top != DOMAIN_NONE)
 		log_below(c, top);

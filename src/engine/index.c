@@ -11,9 +11,6 @@
 #define HEADS 4096
 #define NO_SLOT UINT32_MAX
 
-/* A node that cannot fit and was not asked why: below every refusal that has a reason. */
-#define UNASKED INT32_MIN
-
 /* The score of a state, for the nodes that share it, within one visit to a class. */
 struct memo {
 	uint32_t visit, state;
@@ -21,8 +18,10 @@ struct memo {
 };
 #define MEMOS 1024
 
-/* The best node of a block.  `value` has the domain's offset in it. */
+/* The best node of a block.  `value` has the domain's offset in it; ties go to the lesser
+ * rank, which is kept here because it is far away elsewhere. */
 struct best {
+	uint64_t rank;
 	int32_t local, value;
 	uint32_t slot;
 };
@@ -35,14 +34,17 @@ struct class {
 	uint64_t bytes;
 	uint64_t cursor;                 /* change log is read up to here */
 	uint32_t epoch, prices_epoch;
+	uint32_t root_step;              /* that balanced offsets were made with */
+	uint32_t ranks_epoch;
 	uint32_t blocks;                 /* in `best` and the tournament */
 	uint32_t leaves;                 /* of the tournament: a power of two >= blocks */
 	uint32_t blocks_room;
 	bool by_identity;                /* names, labels or domains matter */
-	bool passed_over;                /* nodes that cannot fit were not asked why */
+	bool passed_over;                /* some bit of `full` is set */
 	uint32_t least_idle;             /* what a node must have at least, see cannot_fit() */
 	uint16_t least_core_milli;
 	int32_t *values;                 /* by slot, without the domain's offset */
+	uint32_t *full;                  /* by block: slots that cannot fit and were not asked why */
 	struct best *best;               /* by block */
 	uint32_t *tree;                  /* [1] is the winner of all; block numbers */
 	uint8_t *identity;               /* by slot: verdict of fit_identity(); or NULL */
@@ -81,6 +83,7 @@ struct index *index_new(const struct scorer *s, uint64_t max_bytes)
 static void class_free(struct class *k)
 {
 	free(k->values);
+	free(k->full);
 	free(k->best);
 	free(k->tree);
 	free(k->identity);
@@ -132,7 +135,8 @@ static void class_evict(struct index *ix, struct class *k)
 static void class_account(struct index *ix, struct class *k)
 {
 	ix->bytes -= k->bytes;
-	k->bytes = sizeof(*k) + k->blocks_room * (sizeof(*k->best) + sizeof(*k->tree)) +
+	k->bytes = sizeof(*k) + k->blocks_room * (sizeof(*k->best) + sizeof(*k->tree) +
+						   sizeof(*k->full)) +
 		   (uint64_t)k->blocks_room * BLOCK_NODES *
 			   (sizeof(*k->values) + (k->by_identity ? sizeof(*k->identity) : 0));
 	ix->bytes += k->bytes;
@@ -198,7 +202,7 @@ static int class_grow(struct index *ix, struct class *k)
 {
 	uint32_t blocks = (uint32_t)ix->cluster->block_domain.len, room = k->blocks_room;
 	struct best *best;
-	uint32_t *tree;
+	uint32_t *tree, *full;
 	int32_t *values;
 	uint8_t *identity;
 
@@ -210,11 +214,13 @@ static int class_grow(struct index *ix, struct class *k)
 	k->best = best ? best : k->best;
 	tree = realloc(k->tree, room * sizeof(*tree));
 	k->tree = tree ? tree : k->tree;
+	full = realloc(k->full, room * sizeof(*full));
+	k->full = full ? full : k->full;
 	values = realloc(k->values, (size_t)room * BLOCK_NODES * sizeof(*values));
 	k->values = values ? values : k->values;
 	identity = k->by_identity ? realloc(k->identity, (size_t)room * BLOCK_NODES) : NULL;
 	k->identity = identity ? identity : k->identity;
-	if (!best || !tree || !values || (k->by_identity && !identity))
+	if (!best || !tree || !full || !values || (k->by_identity && !identity))
 		return -ENOMEM;
 	k->blocks_room = room;
 	class_account(ix, k);
@@ -284,55 +290,57 @@ static bool slot_better(const struct cluster *c, int32_t value, uint32_t slot,
 {
 	if (than->slot == NO_SLOT || value != than->local)
 		return than->slot == NO_SLOT || value > than->local;
-	return c->slot_rank[slot] < c->slot_rank[than->slot];
+	return c->slot_rank[slot] < than->rank;
+}
+
+static void block_win(const struct cluster *c, struct class *k, struct best *b, uint32_t slot)
+{
+	b->slot = slot;
+	b->local = k->values[slot];
+	b->rank = c->slot_rank[slot];
 }
 
 static void block_scan(struct index *ix, struct class *k, uint32_t block)
 {
 	struct best *b = &k->best[block];
 
-	b->slot = NO_SLOT;
-	b->local = refusal(NODE_GONE);
-	gpuset_each(i, ix->cluster->block_used.items[block]) {
+	*b = (struct best){ .slot = NO_SLOT, .local = refusal(NODE_GONE), .rank = UINT64_MAX };
+	gpuset_each(i, ix->cluster->block_used.items[block] & ~k->full[block]) {
 		uint32_t slot = block * BLOCK_NODES + i;
 
-		if (slot_better(ix->cluster, k->values[slot], slot, b)) {
-			b->slot = slot;
-			b->local = k->values[slot];
-		}
+		if (slot_better(ix->cluster, k->values[slot], slot, b))
+			block_win(ix->cluster, k, b, slot);
 	}
 	block_offset(ix, k, block);
 }
 
 /* Whether block a beats block b; one past the last never does. */
-static bool block_better(const struct cluster *c, const struct class *k, uint32_t a, uint32_t b)
+static bool block_better(const struct class *k, uint32_t a, uint32_t b)
 {
 	const struct best *x = &k->best[a], *y = &k->best[b];
 
 	if (b >= k->blocks || a >= k->blocks)
 		return a < k->blocks;
-	if (x->value != y->value || x->slot == NO_SLOT || y->slot == NO_SLOT)
-		return x->value > y->value || (x->value == y->value && y->slot == NO_SLOT);
-	return c->slot_rank[x->slot] < c->slot_rank[y->slot];
+	return x->value > y->value || (x->value == y->value && x->rank < y->rank);
 }
 
-static void tree_play(const struct cluster *c, struct class *k, uint32_t at)
+static void tree_play(struct class *k, uint32_t at)
 {
 	uint32_t a = 2 * at, b = a + 1;
 
 	a = a < k->leaves ? k->tree[a] : a - k->leaves;
 	b = b < k->leaves ? k->tree[b] : b - k->leaves;
-	k->tree[at] = block_better(c, k, b, a) ? b : a;
+	k->tree[at] = block_better(k, b, a) ? b : a;
 }
 
 /* After a block has changed.  Where it neither was nor is the winner, nothing above can
  * have changed either. */
-static void tree_raise(const struct cluster *c, struct class *k, uint32_t block)
+static void tree_raise(struct class *k, uint32_t block)
 {
 	for (uint32_t at = (block + k->leaves) / 2; at; at /= 2) {
 		uint32_t before = k->tree[at];
 
-		tree_play(c, k, at);
+		tree_play(k, at);
 		if (before != block && k->tree[at] != block)
 			return;
 	}
@@ -343,7 +351,18 @@ static void class_play(struct index *ix, struct class *k)
 	for (uint32_t block = 0; block < k->blocks; block++)
 		block_scan(ix, k, block);
 	for (uint32_t at = k->leaves - 1; at; at--)
-		tree_play(ix->cluster, k, at);
+		tree_play(k, at);
+}
+
+static bool is_full(const struct class *k, uint32_t slot)
+{
+	return k->full[slot / BLOCK_NODES] >> slot % BLOCK_NODES & 1;
+}
+
+static void slot_pass_over(struct class *k, uint32_t slot)
+{
+	k->full[slot / BLOCK_NODES] |= 1u << slot % BLOCK_NODES;
+	k->passed_over = true;
 }
 
 static bool node_too_full(const struct cluster *c, const struct class *k, uint32_t slot)
@@ -362,18 +381,19 @@ static void class_rebuild(struct index *ix, struct class *k)
 	k->passed_over = false;
 	k->epoch = ix->scorer->epoch;
 	k->prices_epoch = ix->scorer->prices_epoch;
+	k->root_step = c->domains.items[0].step;
+	k->ranks_epoch = c->ranks_epoch;
 	k->cursor = c->log_head;
 	k->blocks = (uint32_t)c->block_domain.len;
 	for (k->leaves = 2; k->leaves < k->blocks;)
 		k->leaves *= 2;
+	memset(k->full, 0, k->blocks * sizeof(*k->full));
 	for (uint32_t slot = 0; slot < k->blocks * BLOCK_NODES; slot++) {
 		slot_identify(ix, k, slot);
-		if (c->slot_node[slot] == NODE_NONE || !node_too_full(c, k, slot)) {
+		if (c->slot_node[slot] != NODE_NONE && node_too_full(c, k, slot))
+			slot_pass_over(k, slot);
+		else
 			slot_evaluate(ix, k, slot);
-			continue;
-		}
-		k->values[slot] = UNASKED;
-		k->passed_over = true;
 	}
 	class_play(ix, k);
 }
@@ -382,9 +402,11 @@ static void class_rebuild(struct index *ix, struct class *k)
 static void class_ask_all(struct index *ix, struct class *k)
 {
 	k->passed_over = false;
-	for (uint32_t slot = 0; slot < k->blocks * BLOCK_NODES; slot++)
-		if (k->values[slot] == UNASKED)
-			slot_evaluate(ix, k, slot);
+	for (uint32_t block = 0; block < k->blocks; block++) {
+		gpuset_each(i, k->full[block])
+			slot_evaluate(ix, k, block * BLOCK_NODES + i);
+		k->full[block] = 0;
+	}
 	class_play(ix, k);
 }
 
@@ -394,8 +416,16 @@ static void class_reprice(struct index *ix, struct class *k)
 	for (uint32_t block = 0; block < k->blocks; block++)
 		block_offset(ix, k, block);
 	for (uint32_t at = k->leaves - 1; at; at--)
-		tree_play(ix->cluster, k, at);
+		tree_play(k, at);
 	k->prices_epoch = ix->scorer->prices_epoch;
+	k->root_step = ix->cluster->domains.items[0].step;
+}
+
+static bool offsets_outdated(const struct index *ix, const struct class *k)
+{
+	return k->prices_epoch != ix->scorer->prices_epoch ||
+	       (k->request.strategy == STRATEGY_BALANCED &&
+		k->root_step != ix->cluster->domains.items[0].step);
 }
 
 /* One node has changed: its block's winner, if that is affected. */
@@ -406,19 +436,20 @@ static bool slot_update(struct index *ix, struct class *k, const struct change *
 
 	slot_identify(ix, k, slot);
 	if (cannot_fit(k, change)) {
-		k->passed_over = true;
-		k->values[slot] = UNASKED;
+		if (is_full(k, slot))
+			return false;    /* as before */
+		slot_pass_over(k, slot);
 	} else {
+		k->full[block] &= ~(1u << slot % BLOCK_NODES);
 		slot_evaluate(ix, k, slot);
 	}
 	if (b->slot == slot) {
 		block_scan(ix, k, block);
 		return true;
 	}
-	if (!slot_better(ix->cluster, k->values[slot], slot, b))
+	if (is_full(k, slot) || !slot_better(ix->cluster, k->values[slot], slot, b))
 		return false;
-	b->slot = slot;
-	b->local = k->values[slot];
+	block_win(ix->cluster, k, b, slot);
 	block_offset(ix, k, block);
 	return true;
 }
@@ -426,16 +457,20 @@ static bool slot_update(struct index *ix, struct class *k, const struct change *
 /* Calls for what a change will need: in a large cluster none of it is near. */
 static void prefetch(const struct cluster *c, const struct class *k, const struct change *change)
 {
-	const struct node *n;
+	const char *n;
 
-	if (change->kind != CHANGE_SLOT || change->bucket == BUCKET_EMPTY || cannot_fit(k, change))
+	if (change->kind == CHANGE_BLOCK)
+		__builtin_prefetch(&k->best[change->at]);
+	if (change->kind != CHANGE_SLOT || (cannot_fit(k, change) && is_full(k, change->at)))
 		return;
 	__builtin_prefetch(&k->best[change->at / BLOCK_NODES]);
 	__builtin_prefetch(&k->values[change->at]);
-	n = &c->nodes.items[c->slot_node[change->at]];
+	if (change->bucket == BUCKET_EMPTY || cannot_fit(k, change))
+		return;
+	n = (const char *)&c->nodes.items[c->slot_node[change->at]];
 	__builtin_prefetch(n);
-	__builtin_prefetch((const char *)n + 64);
-	__builtin_prefetch((const char *)n + 128);
+	__builtin_prefetch(n + 64);
+	__builtin_prefetch(n + 128);
 }
 
 /* When the node itself has come near: its GPUs. */
@@ -473,7 +508,7 @@ static void class_replay(struct index *ix, struct class *k)
 			block /= BLOCK_NODES;
 		else
 			continue;
-		tree_raise(c, k, block);
+		tree_raise(k, block);
 	}
 }
 
@@ -481,7 +516,8 @@ static int class_sync(struct index *ix, struct class *k)
 {
 	const struct cluster *c = ix->cluster;
 	bool fresh = k->tree && k->epoch == ix->scorer->epoch &&
-		     k->blocks == c->block_domain.len && c->log_head - k->cursor <= LOG_SIZE;
+		     k->ranks_epoch == c->ranks_epoch && k->blocks == c->block_domain.len &&
+		     c->log_head - k->cursor <= LOG_SIZE;
 
 	if (class_grow(ix, k) < 0)
 		return -ENOMEM;
@@ -491,7 +527,7 @@ static int class_sync(struct index *ix, struct class *k)
 		return 0;
 	}
 	class_replay(ix, k);
-	if (k->prices_epoch != ix->scorer->prices_epoch)
+	if (offsets_outdated(ix, k))
 		class_reprice(ix, k);
 	return 0;
 }
