@@ -44,7 +44,7 @@ TEST(every_label_of_the_selector_must_be_there_with_its_value)
 	}
 	spec = *box_spec(&b);
 	spec.labels = labels;
-	spec.labels_count = 4;           /* without the lowest key */
+	spec.labels_count = 4; /* without the lowest key */
 	CHECK(cluster_node_add(c, &spec, &node, NULL) == 0);
 	struct {
 		struct label want[2];
@@ -78,7 +78,7 @@ TEST(a_taint_keeps_out_whoever_does_not_tolerate_it)
 	uint32_t key = cluster_intern(c, "gpu"), value = cluster_intern(c, "team-a");
 	uint32_t other = cluster_intern(c, "team-b");
 	const struct {
-		uint8_t taint;                  /* effect */
+		uint8_t taint; /* effect */
 		uint8_t count;
 		struct toleration tolerations[2];
 		enum verdict verdict;
@@ -93,15 +93,23 @@ TEST(a_taint_keeps_out_whoever_does_not_tolerate_it)
 		{ EFFECT_NO_EXECUTE, 1, { { 0, 0, TOLERATE_EXISTS, 0, 0 } }, FITS },
 		/* An empty key goes with Exists only. */
 		{ EFFECT_NO_SCHEDULE, 1, { { 0, value, TOLERATE_EQUAL, 0, 0 } }, TAINTED },
-		{ EFFECT_NO_SCHEDULE, 1,
-		  { { key, value, TOLERATE_EQUAL, EFFECT_NO_SCHEDULE, 0 } }, FITS },
-		{ EFFECT_NO_EXECUTE, 1,
-		  { { key, value, TOLERATE_EQUAL, EFFECT_NO_SCHEDULE, 0 } }, TAINTED },
-		{ EFFECT_NO_EXECUTE, 1,
-		  { { 0, 0, TOLERATE_EXISTS, EFFECT_NO_SCHEDULE, 0 } }, TAINTED },
-		{ EFFECT_NO_EXECUTE, 2,
+		{ EFFECT_NO_SCHEDULE,
+		  1,
+		  { { key, value, TOLERATE_EQUAL, EFFECT_NO_SCHEDULE, 0 } },
+		  FITS },
+		{ EFFECT_NO_EXECUTE,
+		  1,
+		  { { key, value, TOLERATE_EQUAL, EFFECT_NO_SCHEDULE, 0 } },
+		  TAINTED },
+		{ EFFECT_NO_EXECUTE,
+		  1,
+		  { { 0, 0, TOLERATE_EXISTS, EFFECT_NO_SCHEDULE, 0 } },
+		  TAINTED },
+		{ EFFECT_NO_EXECUTE,
+		  2,
 		  { { other, 0, TOLERATE_EXISTS, 0, 0 },
-		    { key, 0, TOLERATE_EXISTS, EFFECT_NO_EXECUTE, 0 } }, FITS },
+		    { key, 0, TOLERATE_EXISTS, EFFECT_NO_EXECUTE, 0 } },
+		  FITS },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -240,14 +248,10 @@ TEST(whole_cards_must_be_there_of_the_model_well_and_idle)
 		const char *model;
 		enum verdict verdict;
 	} rows[] = {
-		{ 3, NULL, FITS },
-		{ 5, NULL, NO_GPU },
-		{ 4, NULL, UNHEALTHY_GPU },
-		{ 3, "model", UNHEALTHY_GPU },
-		{ 4, "model", WRONG_MODEL },
-		{ 1, "other", FITS },
-		{ 2, "other", WRONG_MODEL },
-		{ 1, "third", WRONG_MODEL },
+		{ 3, NULL, FITS },	     { 5, NULL, NO_GPU },
+		{ 4, NULL, UNHEALTHY_GPU },  { 3, "model", UNHEALTHY_GPU },
+		{ 4, "model", WRONG_MODEL }, { 1, "other", FITS },
+		{ 2, "other", WRONG_MODEL }, { 1, "third", WRONG_MODEL },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -327,7 +331,8 @@ TEST(memory_that_nobody_knows_is_no_limit)
 TEST(a_card_has_so_many_seats_and_shares_that_book_need_none)
 {
 	struct engine *e = engine_with((struct engine_config){ .cluster.seats = 2 });
-	uint32_t node = box_add(e, &(struct box)BOX("a", 1)), first = put(e, "1", node, share(0, 0));
+	uint32_t node = box_add(e, &(struct box)BOX("a", 1)),
+		 first = put(e, "1", node, share(0, 0));
 	uint32_t other;
 
 	put(e, "2", node, share(100, 0));
@@ -341,7 +346,7 @@ TEST(a_card_has_so_many_seats_and_shares_that_book_need_none)
 	e = fleet_new();
 	node = box_add(e, &(struct box)BOX("a", 1));
 	for (int i = 0; i < SEATS_DEFAULT; i++) {
-		char uid[8];
+		char uid[24];
 
 		snprintf(uid, sizeof(uid), "%d", i);
 		put(e, uid, node, share(0, 0));
@@ -412,7 +417,8 @@ TEST(pinned_ids_are_taken_exactly_or_refused)
 	CHECK_VERDICT(verdict_on(e, on_gpus(whole(2), 0x12), node), NO_SUCH_GPU);
 	CHECK_VERDICT(verdict_on(e, on_gpus(whole(1), 1), node), PINNED_GPU_BUSY);
 	CHECK_VERDICT(verdict_on(e, on_gpus(whole(1), 4), node), UNHEALTHY_GPU);
-	CHECK_VERDICT(verdict_on(e, on_gpus(of_model(e, whole(1), "model"), 8), node), WRONG_MODEL);
+	CHECK_VERDICT(verdict_on(e, on_gpus(of_model(e, whole(1), "model"), 8), node),
+		      WRONG_MODEL);
 	CHECK_VERDICT(verdict_on(e, on_gpus(share(500, 0), 0x10), node), NO_SUCH_GPU);
 	CHECK_VERDICT(verdict_on(e, on_gpus(share(500, 0), 1), node), PINNED_GPU_BUSY);
 	CHECK_VERDICT(verdict_on(e, on_gpus(share(500, 0), 4), node), UNHEALTHY_GPU);

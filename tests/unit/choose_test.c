@@ -156,7 +156,8 @@ TEST(required_bandwidth_is_met_or_refused_even_on_pinned_cards)
 TEST(containers_of_one_pod_may_share_a_card_or_be_kept_apart)
 {
 	struct engine *e = fleet_new();
-	uint32_t one = box_add(e, &(struct box)BOX("one", 1)), two = box_add(e, &(struct box)BOX("two", 2));
+	uint32_t one = box_add(e, &(struct box)BOX("one", 1)),
+		 two = box_add(e, &(struct box)BOX("two", 2));
 	struct request small = both(share(300, 0), share(600, 0));
 
 	CHECK_INT(gpus_on(e, small, two), 1);

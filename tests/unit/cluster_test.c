@@ -30,13 +30,13 @@ TEST(a_node_that_cannot_be_is_refused_in_words_and_changes_nothing)
 	} rows[] = {
 		{ BOX("", 1), EINVAL, "a node has no name" },
 		{ BOX("there", 0), EEXIST, "node there is there twice" },
-		{ BOX("big", GPU_MAX + 1), EINVAL,
-		  "node big: 33 GPUs, at most 32 are supported" },
+		{ BOX("big", GPU_MAX + 1), EINVAL, "node big: 33 GPUs, at most 32 are supported" },
 		{ BOX("linked", 3), EINVAL, "node linked: links for 2 GPUs, but it has 3" },
 		{ BOX("twins", 2), EEXIST, "node twins: GPU UUID x comes twice" },
 		{ BOX("thief", 1), EEXIST, "GPU there-1 is reported by nodes there and thief" },
 		{ BOX("nameless", 2), EINVAL, "node nameless: GPU 1 has no UUID" },
-		{ BOX("deep", 1), EINVAL, "node deep: 9 topology levels, at most 8 are supported" },
+		{ BOX("deep", 1), EINVAL,
+		  "node deep: 9 topology levels, at most 8 are supported" },
 	};
 	rows[3].box.spec.links = links;
 	rows[4].box.gpus[0].uuid = rows[4].box.gpus[1].uuid = "x";
@@ -196,7 +196,8 @@ TEST(a_slice_means_something_in_its_own_geometry_only)
 	pod = put(e, "slice", a, slice("3g.20gb"));
 	box_change(e, a, &b);
 	CHECK_INT(cluster_pod(engine_cluster(e), pod)->holds_count, 1);
-	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].core_free_milli, 1000 - 1000 * 3 / 7);
+	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].core_free_milli,
+		  1000 - 1000 * 3 / 7);
 	b.spec.mig = &mig_a100_80gb;
 	box_change(e, a, &b);
 	CHECK_SOUND(e);
@@ -271,8 +272,10 @@ TEST(a_pod_is_placed_once_and_what_does_not_fit_is_not_booked)
 	struct assignment at;
 	uint64_t before;
 
-	CHECK_VERDICT(assign_node(c, NULL, &(struct request){ .node = NODE_NONE, .domain = DOMAIN_NONE },
-				  a, &at), FITS);
+	CHECK_VERDICT(assign_node(c, NULL,
+				  &(struct request){ .node = NODE_NONE, .domain = DOMAIN_NONE }, a,
+				  &at),
+		      FITS);
 	CHECK_INT(cluster_pod_place(c, &spec, &r, a, &at, &other), -EEXIST);
 	/* The second of two holds has no room: the first is given back. */
 	before = cluster_digest(c);
@@ -344,7 +347,8 @@ TEST(numbers_of_pods_are_used_again_and_lists_stay_whole)
 	engine_remove(e, pods[1]);
 	CHECK_INT(put(e, "w", a, whole(1)), pods[1]);
 	CHECK_INT(cluster_pods_end(c), 3);
-	for (uint32_t p = cluster_node(c, a)->first_pod; p != POD_NONE; p = cluster_pod(c, p)->next)
+	for (uint32_t p = cluster_node(c, a)->first_pod; p != POD_NONE;
+	     p = cluster_pod(c, p)->next)
 		seen++;
 	CHECK_INT(seen, 3);
 	CHECK_STR(cluster_pod(c, pods[1])->name, "w");
@@ -356,7 +360,7 @@ TEST(strings_and_models_have_numbers)
 	struct engine *e = fleet_new();
 	struct cluster *c = engine_cluster(e);
 	uint32_t key = cluster_intern(c, "key");
-	char name[16];
+	char name[24];
 
 	CHECK_INT(cluster_intern(c, ""), 0);
 	CHECK_INT(cluster_intern(c, "key"), key);
@@ -379,7 +383,7 @@ TEST(names_order_nodes_however_many_come_in_front)
 {
 	struct engine *e = fleet_new();
 	struct cluster *c = engine_cluster(e);
-	char name[16];
+	char name[24];
 
 	/* Each new node comes first: the gap between ranks is used up several times. */
 	for (unsigned i = 200; i--;) {

@@ -24,9 +24,9 @@ static const struct domain *named(struct engine *e, const char *name)
 TEST(domains_stand_in_natural_order_however_they_come)
 {
 	static const char *const ordered[] = {
-		"leaf",	   "leaf-01", "leaf-1", "leaf-1a", "leaf-02b", "leaf-3", "leaf-10",
-		"leaf-10-2", "leaf-10-11", "leaf-18446744073709551616", "leaf-a", "leaf-a0",
-		"leaf-a00", "leaf-b",
+		"leaf",	  "leaf-01", "leaf-1",	  "leaf-1a",	"leaf-02b",
+		"leaf-3", "leaf-10", "leaf-10-2", "leaf-10-11", "leaf-18446744073709551616",
+		"leaf-a", "leaf-a0", "leaf-a00",  "leaf-b",
 	};
 	enum { COUNT = ARRAY_SIZE(ordered) };
 
@@ -38,7 +38,7 @@ TEST(domains_stand_in_natural_order_however_they_come)
 
 		if (stride == 7) {
 			engine_free(e);
-			continue;        /* divides their number */
+			continue; /* divides their number */
 		}
 		for (uint32_t i = 0; i < COUNT; i++) {
 			const char *leaf = ordered[i * stride % COUNT];
@@ -134,7 +134,7 @@ TEST(utilisation_goes_in_sixteenths_rounded_down)
 
 	node_in(e, "b", "s", "l2", 8);
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-		char uid[8];
+		char uid[24];
 
 		snprintf(uid, sizeof(uid), "%zu", i);
 		put(e, uid, a, on_gpus(share(steps[i].core_milli, 0), i < 3 ? 1 : 2));
@@ -160,7 +160,7 @@ TEST(a_leaf_has_blocks_by_model_and_a_node_that_goes_leaves_a_hole)
 	struct engine *e = fleet_new();
 	struct cluster *c = engine_cluster(e);
 	uint32_t nodes = 0, second;
-	char name[16];
+	char name[24];
 
 	for (unsigned i = 0; i < BLOCK_NODES + 1; i++) {
 		snprintf(name, sizeof(name), "node-%u", i);

@@ -39,8 +39,9 @@ TEST(an_empty_cluster_has_no_node_to_miss)
 
 TEST(equals_go_by_name_whatever_came_first)
 {
-	static const char *const orders[][3] = { { "a", "b", "c" }, { "c", "a", "b" },
-						 { "b", "c", "a" }, { "c", "b", "a" } };
+	static const char *const orders[][3] = {
+		{ "a", "b", "c" }, { "c", "a", "b" }, { "b", "c", "a" }, { "c", "b", "a" }
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
 		struct engine *e = fleet_new();
@@ -144,7 +145,7 @@ TEST(the_answer_stays_right_while_nodes_fill_empty_fail_and_go)
 	struct engine *e = fleet_new();
 	struct cluster *c = engine_cluster(e);
 	const struct request asks[] = { whole(1), whole(4), share(300, 2000), cpu(9000) };
-	char name[16], uid[16];
+	char name[24], uid[24];
 
 	for (unsigned i = 0; i < 40; i++) {
 		snprintf(name, sizeof(name), "node-%02u", i);
@@ -159,7 +160,8 @@ TEST(the_answer_stays_right_while_nodes_fill_empty_fail_and_go)
 		choice(e, r);
 		snprintf(uid, sizeof(uid), "pod-%u", i);
 		if (engine_decide(e, &r, &d) == FITS)
-			CHECK(engine_place(e, &(struct pod_spec){ .uid = uid }, &r, &d, &pod) == 0);
+			CHECK(engine_place(e, &(struct pod_spec){ .uid = uid }, &r, &d, &pod) ==
+			      0);
 		snprintf(uid, sizeof(uid), "pod-%u", i * 7 % 300);
 		pod = cluster_pod_find(c, uid);
 		if (i % 3 == 0 && pod != POD_NONE)
@@ -179,7 +181,8 @@ TEST(a_class_that_missed_more_changes_than_the_log_holds_starts_afresh)
 {
 	struct engine *e = fleet_new();
 	struct cluster *c = engine_cluster(e);
-	uint32_t a = box_add(e, &(struct box)BOX("a", 2)), b = box_add(e, &(struct box)BOX("b", 2));
+	uint32_t a = box_add(e, &(struct box)BOX("a", 2)),
+		 b = box_add(e, &(struct box)BOX("b", 2));
 	uint64_t before;
 
 	CHECK_STR(choice(e, whole(2)), "a");
@@ -201,14 +204,14 @@ TEST(classes_beyond_the_memory_go_and_come_back)
 	struct engine *e = engine_with((struct engine_config){ .index_bytes = 1 });
 
 	for (unsigned i = 0; i < 8; i++) {
-		char name[16];
+		char name[24];
 
 		snprintf(name, sizeof(name), "node-%u", i);
 		box_add(e, &(struct box)BOX(name, i));
 	}
 	for (int round = 0; round < 2; round++)
 		for (uint8_t i = 1; i < 8; i++) {
-			char name[16];
+			char name[24];
 
 			snprintf(name, sizeof(name), "node-%u", i);
 			engine_decide(e, &(struct request){ .node = 0 }, &(struct decision){ 0 });
@@ -306,8 +309,8 @@ TEST(the_index_hears_of_leaves_that_filled_up_elsewhere)
 
 	CHECK_STR(choice(e, whole(1)), "leaf-c-3");
 	for (int i = 0; i < 3; i++)
-		cluster_pod_remove(c, cluster_pod_find(c, (const char *[]){
-			"leaf-c-0", "leaf-c-1", "leaf-c-2" }[i]));
+		cluster_pod_remove(c, cluster_pod_find(c, (const char *[]){ "leaf-c-0", "leaf-c-1",
+									    "leaf-c-2" }[i]));
 	CHECK_STR(choice(e, whole(1)), "leaf-b-2");
 	/* The mean has moved: balanced depends on the root. */
 	CHECK_STR(choice(e, strategy(whole(1), STRATEGY_BALANCED)), "leaf-a-0");
@@ -320,10 +323,8 @@ TEST(a_weight_of_zero_takes_the_part_out)
 		struct weights weights;
 		const char *choice;
 	} rows[] = {
-		{ { 0, 0, 0, 1 }, "b-fast" },
-		{ { 0, 0, 0, 0 }, "b-fast" },
-		{ { 4, 3, 2, 0 }, "a-slow" },
-		{ { 0, 1, 0, 0 }, "a-slow" },
+		{ { 0, 0, 0, 1 }, "b-fast" }, { { 0, 0, 0, 0 }, "b-fast" },
+		{ { 4, 3, 2, 0 }, "a-slow" }, { { 0, 1, 0, 0 }, "a-slow" },
 		{ { 0, 0, 1, 0 }, "a-slow" },
 	};
 
@@ -342,8 +343,9 @@ TEST(a_weight_of_zero_takes_the_part_out)
 
 TEST(only_the_proportions_of_weights_count)
 {
-	static const struct weights alike[] = { { 0, 0, 0, 0 }, { 4, 3, 2, 1 },
-						{ 4000000000, 3000000000, 2000000000, 1000000000 } };
+	static const struct weights alike[] = {
+		{ 0, 0, 0, 0 }, { 4, 3, 2, 1 }, { 4000000000, 3000000000, 2000000000, 1000000000 }
+	};
 	struct decision first, d;
 
 	for (size_t i = 0; i < ARRAY_SIZE(alike); i++) {

@@ -51,9 +51,9 @@ TEST(a_kind_is_what_the_pod_takes_of_cards_and_of_the_node)
 		{ cpu(500), 0, 0 },
 		{ whole(4), 4, 1000 },
 		{ share(250, 0), 1, 250 },
-		{ share(0, 4000), 0, 0 },	   /* memory only, and a seat */
+		{ share(0, 4000), 0, 0 }, /* memory only, and a seat */
 		{ share(0, 0), 0, 0 },
-		{ slice("1g.5gb"), 0, 0 },	   /* from other cards than these */
+		{ slice("1g.5gb"), 0, 0 }, /* from other cards than these */
 		{ two, 2, 700 },
 		{ both(whole(1), whole(2)), 3, 1000 },
 		{ both(share(300, 0), whole(2)), 2, 1000 },

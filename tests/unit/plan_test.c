@@ -55,7 +55,8 @@ TEST(commit_keeps_what_was_done)
 {
 	struct engine *e = fleet_new();
 	struct cluster *c = engine_cluster(e);
-	uint32_t a = box_add(e, &(struct box)BOX("a", 1)), victim = put(e, "victim", a, whole(1)), pod;
+	uint32_t a = box_add(e, &(struct box)BOX("a", 1)), victim = put(e, "victim", a, whole(1)),
+		 pod;
 	struct plan *p = plan_begin(e);
 	uint64_t planned;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dotprod.c - the published DotProd: the request's shape against the node's free shape. */
+/* dotprod.c - the published DotProd: the request's shape against the node's free shape, in parts
+ * of 128 cores and 8 GPUs. */
+#include "base/attr.h"
 #include "engine/policy/policy.h"
 
 static int32_t score(const struct scorer *s, const struct request *r, const struct node *n,
@@ -10,7 +12,7 @@ static int32_t score(const struct scorer *s, const struct request *r, const stru
 
 	(void)s;
 	(void)a;
-	return (int32_t)(100.0 * (1.0 - (cpu + gpu) / 2.0));
+	return (int32_t)MAX(100.0 * (1.0 - (cpu + gpu) / 2.0), 0.0);
 }
 
 const struct policy policy_dotprod = {

@@ -168,7 +168,9 @@ static double usable_up_to(const struct outlook_model *m, const struct outlook_v
 			at++;
 		if (from[at].cards < h->gpus)
 			continue;
-		cpu_milli = MIN(v->cpu_milli, v->mem_bytes * h->cpu_per_byte);
+		cpu_milli = v->cpu_milli;
+		if (h->cpu_per_byte < INFINITY)
+			cpu_milli = MIN(cpu_milli, v->mem_bytes * h->cpu_per_byte);
 		if (h->least_cpu <= cpu_milli)
 			sum += shape_usable(m->kinds, h, cpu_milli, from[at].milli);
 	}
@@ -260,7 +262,7 @@ static void drafts_priors(struct drafts *d, const struct cluster *c)
 			continue;
 		last_profile = n->profile;
 		node_part(n, n->gpus_count, &kind);
-		while (at < d->count && memcmp(&d->items[at].kind, &kind, sizeof(kind)))
+		while (at < d->count && memcmp(&d->items[at].kind, &kind, offsetof(struct mix_kind, weight)))
 			at++;
 		if (at < d->count)
 			continue;
@@ -311,7 +313,7 @@ static bool harder(const struct mix_kind *a, const struct mix_kind *b)
 /* How many pods of a kind the cluster could take now, one node's CPU aside. */
 static double slots(const struct cluster *c, const struct mix_kind *kind)
 {
-	double sum = 0;
+	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < cluster_nodes_end(c); i++) {
 		const struct node *n = cluster_node(c, i);
@@ -321,7 +323,7 @@ static double slots(const struct cluster *c, const struct mix_kind *kind)
 		    modelset_has(&kind->models, n->gpus[0].model))
 			sum += n->idle_gpus / kind->gpus;
 	}
-	return sum;
+	return (double)sum;
 }
 
 /* The chance that slots for several GPUs run out, shared between those who need them.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* packing.c - the published GpuPacking: GPUs in use, then idle GPUs of used nodes, then
  * unused nodes. */
+#include "base/attr.h"
 #include "engine/policy/policy.h"
 
 static int32_t score(const struct scorer *s, const struct request *r, const struct node *n,
@@ -20,7 +21,7 @@ static int32_t score(const struct scorer *s, const struct request *r, const stru
 			room += g->core_free_milli;
 	}
 	if (!opened)
-		return 100 - room / 10;
+		return MAX(100 - room / 10, 0);
 	return n->free_milli < n->total_milli ? 50 - opened : 33 - n->gpus_count;
 }
 

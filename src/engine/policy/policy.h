@@ -17,7 +17,7 @@ struct scorer;
 struct policy {
 	const char *name;
 	const char *summary;             /* for --help */
-	/* The availability part, 0..PART_MAX: greater is better. */
+	/* The availability part, 0..PART_MAX, never less: greater is better. */
 	int32_t (*score)(const struct scorer *s, const struct request *r, const struct node *n,
 			 const struct assignment *a);
 	/* The card for a share among `usable` (not empty); NULL: the fullest. */
