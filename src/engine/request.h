@@ -123,7 +123,7 @@ struct request {
 	uint8_t strategy;         /* enum strategy */
 	uint8_t latency_sensitive;
 	uint16_t unused;
-	uint32_t min_network_gbps;
+	uint32_t min_network_gbps;  /* Gbit/s */
 	uint32_t node;            /* pinned node, NODE_NONE: any */
 	uint32_t domain;          /* only below this domain; DOMAIN_NONE: anywhere */
 	uint32_t prefer_domain;   /* rather below this one */

@@ -46,7 +46,10 @@ static const struct words table[VERDICT_COUNT] = {
 	[PINNED_GPU_BUSY] = { "pinned-gpu-busy", "requested GPU ids were in use", true },
 	[NO_MIG_PROFILE] = { "no-mig-profile", "node(s) didn't support the MIG profile", false },
 	[NO_MIG_SLICE] = { "no-mig-slice", "Insufficient MIG slices", true },
-	[NO_NETWORK] = { "no-network", "network bandwidth unknown or too low", false },
+	[NO_NETWORK] = { "no-network",
+			 "network bandwidth unknown or too low "
+			 "(label topology.scheduler/network-bandwidth)",
+			 false },
 	[WRONG_DOMAIN] = { "wrong-domain", "node(s) were outside the required domain", false },
 };
 
@@ -104,7 +107,9 @@ static bool text_with_figure(enum verdict v, const struct request *r, char *buf,
 	if (v == NO_BANDWIDTH && gbps)
 		snprintf(buf, size, "NVLink bandwidth below %u GB/s", gbps);
 	else if (v == NO_NETWORK && r->min_network_gbps)
-		snprintf(buf, size, "network bandwidth unknown or below %u GB/s",
+		snprintf(buf, size,
+			 "network bandwidth unknown or below %u Gbit/s "
+			 "(label topology.scheduler/network-bandwidth)",
 			 (unsigned)r->min_network_gbps);
 	else if (v == NO_MIG_PROFILE && profile)
 		snprintf(buf, size, "node(s) didn't support MIG profile %.*s", width, profile);

@@ -62,8 +62,10 @@ TEST(a_text_carries_the_figure_of_the_request)
 	ask->bandwidth_mode = PICK_REQUIRED;
 	CHECK_STR(text(NO_BANDWIDTH, &r), "NVLink bandwidth below 400 GB/s");
 	CHECK_STR(text(NO_BANDWIDTH, NULL), "Insufficient NVLink bandwidth");
-	CHECK_STR(text(NO_NETWORK, &r), "network bandwidth unknown or below 100 GB/s");
-	CHECK_STR(text(NO_NETWORK, NULL), "network bandwidth unknown or too low");
+	CHECK_STR(text(NO_NETWORK, &r), "network bandwidth unknown or below 100 Gbit/s "
+					"(label topology.scheduler/network-bandwidth)");
+	CHECK_STR(text(NO_NETWORK, NULL), "network bandwidth unknown or too low "
+					  "(label topology.scheduler/network-bandwidth)");
 	/* What is merely preferred refuses nothing. */
 	ask->bandwidth_mode = PICK_PREFERRED;
 	CHECK_STR(text(NO_BANDWIDTH, &r), "Insufficient NVLink bandwidth");
