@@ -140,7 +140,7 @@ static enum verdict assign_asks(const struct choose *ch, const struct node *n,
 {
 	struct gpu gpus[GPU_MAX];
 	struct node trial = *n;
-	uint8_t order[ASK_MAX];
+	uint8_t order[ASK_MAX] = {0};
 
 	memcpy(gpus, n->gpus, n->gpus_count * sizeof(*gpus));
 	trial.gpus = gpus;

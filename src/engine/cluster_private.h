@@ -103,7 +103,8 @@ int domains_init(struct cluster *c);
 void domains_done(struct cluster *c);
 /* The domain with that path, made if it is not there. */
 int domain_path(struct cluster *c, const char *const *path, uint32_t n, uint32_t *ret);
-/* A free slot for a node of that domain and model, in a new block if need be; slot_release() gives it back. */
+/* A free slot for a node of that domain and model, in a new block if need be;
+ * slot_release() gives it back. */
 int slot_take(struct cluster *c, uint32_t domain, uint16_t model, uint32_t *ret);
 void slot_release(struct cluster *c, uint32_t slot);
 /* Adds the node's figures to its domains (sign 1) or takes them off (-1). */

@@ -11,8 +11,6 @@
 
 #define PRICE_GPUS 4
 
-static_assert(PRICE_GPUS * PART_MAX <= PRICE_MAX, "a price of GPU_MAX GPUs fits");
-
 /* Whether this is what pick_share() has just weighed. */
 static bool was_picked(const struct outlook_picked *p, const struct request *r,
 		       const struct node *n, const struct assignment *a)
