@@ -12,10 +12,8 @@
 
 static void need_data(void)
 {
-	if (!openb_folder()) {
-		print_message("set OPENB to the folder of the openb trace\n");
-		skip();
-	}
+	if (!openb_folder())
+		SKIP("set OPENB to the folder of the openb trace");
 }
 
 /* The mean over the published orders that are here, or one of our own. */
