@@ -55,7 +55,7 @@ static inline int openb_shuffle(struct trace *t, uint64_t seed)
 {
 	uint64_t capacity = 0, demand = 0;
 	uint32_t room = t->pods_count * 8, count = t->pods_count;
-	uint32_t *order = arena_array(&t->arena, room, sizeof(*order));
+	uint32_t *order = calloc(room, sizeof(*order));
 	struct rng rng;
 
 	if (!order)
@@ -78,6 +78,7 @@ static inline int openb_shuffle(struct trace *t, uint64_t seed)
 		k = &t->classes[t->pods[order[count++]].class_index];
 		demand += (uint64_t)k->gpus * k->gpu_milli;
 	}
+	free(t->order);
 	t->order = order;
 	t->order_count = count;
 	return 0;
