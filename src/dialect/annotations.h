@@ -28,7 +28,7 @@ struct wish;
 #define ANNOTATION_KEY_MAX    320	 /* with the final NUL */
 #define ANNOTATIONS_BYTES_MAX (64 << 10) /* ours; the API allows 256 KiB for all */
 
-/* What a container sees before CUDA looks at the variable (DESIGN, injection modes). */
+/* What a container sees before CUDA looks at the variable. */
 enum visibility {
 	VISIBLE_ALL,	 /* every GPU of the node: the value names ids */
 	VISIBLE_DECIDED, /* only what was decided: the value counts from 0 */

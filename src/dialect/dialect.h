@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dialect.h - from what users write to what the engine is asked: the one entry point.
  *
- * Four dialects (DESIGN, section 1), each in one file, are read one after the other
+ * Four dialects, each in one file, are read one after the other
  * into the same draft: limits first, for they say which container gets what; then
  * claim, topology and map, which refine or must agree with what is there.  A
  * contradiction is a sentence on the pod.
