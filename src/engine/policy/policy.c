@@ -3,7 +3,7 @@
 #include "engine/policy/policy.h"
 #include "base/attr.h"
 
-#include <string.h>
+#include <strings.h>
 
 static const struct policy *const policies[] = {
 	&policy_default,    &policy_binpack, &policy_spread,  &policy_random, &policy_fgd,
@@ -13,7 +13,7 @@ static const struct policy *const policies[] = {
 const struct policy *policy_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(policies); i++)
-		if (!strcmp(policies[i]->name, name))
+		if (!strcasecmp(policies[i]->name, name))
 			return policies[i];
 	return NULL;
 }

@@ -40,7 +40,7 @@ struct policy {
 extern const struct policy policy_default, policy_fgd, policy_bestfit, policy_dotprod,
 	policy_packing, policy_random, policy_binpack, policy_spread;
 
-/* By name, or NULL. */
+/* By name, in any case, or NULL. */
 const struct policy *policy_find(const char *name);
 /* The i-th, or NULL past the last: for lists. */
 const struct policy *policy_at(size_t i);
