@@ -354,6 +354,17 @@ TEST(a_card_has_so_many_seats_and_shares_that_book_need_none)
 	CHECK_VERDICT(verdict_on(e, share(0, 0), node), NO_SHARED_SEAT);
 	other = box_add(e, &(struct box)BOX("b", 2));
 	CHECK_VERDICT(verdict_on(e, share(0, 0), other), FITS);
+	/* A full seat is a nearer miss than a card that is taken, before or behind it. */
+	for (uint32_t taken = 1; taken <= 2; taken++) {
+		uint32_t whole_pod = put(e, "whole", other, on_gpus(whole(1), taken)), seats[8];
+
+		for (int i = 0; i < SEATS_DEFAULT; i++)
+			seats[i] = put(e, (char[]){ (char)('a' + i), 0 }, other, share(0, 0));
+		CHECK_VERDICT(verdict_on(e, share(0, 0), other), NO_SHARED_SEAT);
+		for (int i = 0; i < SEATS_DEFAULT; i++)
+			engine_remove(e, seats[i]);
+		engine_remove(e, whole_pod);
+	}
 	engine_free(e);
 }
 
@@ -430,7 +441,7 @@ TEST(slices_need_the_profile_a_card_in_mig_mode_and_room)
 	struct engine *e = fleet_new();
 	struct box b = BOX("a", 3);
 	struct request r = slice("3g.20gb");
-	uint32_t node, plain = box_add(e, &(struct box)BOX("plain", 1));
+	uint32_t node, begun, plain = box_add(e, &(struct box)BOX("plain", 1));
 
 	b.spec.mig = &mig_a100_40gb;
 	b.gpus[0].mig_mode = 1;
@@ -451,6 +462,9 @@ TEST(slices_need_the_profile_a_card_in_mig_mode_and_room)
 	CHECK_INT(gpus_on(e, on_gpus(slice("7g.40gb"), 2), node), 2);
 	CHECK_VERDICT(verdict_on(e, on_gpus(slice("7g.40gb"), 4), node), NO_SUCH_GPU);
 	/* Each slice goes where it costs least: the card that is begun. */
+	begun = put(e, "0", node, on_gpus(slice("1g.5gb"), 1));
+	CHECK_INT(gpus_on(e, slice("1g.5gb"), node), 1);
+	engine_remove(e, begun);
 	put(e, "1", node, on_gpus(slice("1g.5gb"), 2));
 	CHECK_INT(gpus_on(e, slice("1g.5gb"), node), 2);
 	CHECK_INT(gpus_on(e, slice("7g.40gb"), node), 1);

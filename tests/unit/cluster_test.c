@@ -285,6 +285,9 @@ TEST(a_pod_is_placed_once_and_what_does_not_fit_is_not_booked)
 	CHECK_INT(cluster_pod_place(c, &second, &r, a, &at, &other), -ENOSPC);
 	at.holds[1].gpu = 2;
 	CHECK_INT(cluster_pod_place(c, &second, &r, a, &at, &other), -ENOSPC);
+	at.holds[0] = (struct hold){ .gpu = 1, .kind = ASK_SHARE, .group = 1 };
+	at.holds[1] = (struct hold){ .gpu = 1, .kind = ASK_SHARE, .group = 2 };
+	CHECK_INT(cluster_pod_place(c, &second, &r, a, &at, &other), -ENOSPC);
 	CHECK(cluster_digest(c) == before);
 	CHECK_INT(cluster_pods_count(c), 1);
 	CHECK_INT(cluster_pod_find(c, "pod"), pod);

@@ -152,6 +152,12 @@ TEST(utilisation_goes_in_sixteenths_rounded_down)
 	CHECK_INT(named(e, "l1")->step, 16);
 	cluster_node_remove(c, a);
 	CHECK_INT(named(e, "l1")->step, 0);
+	/* A leaf grows fuller when an idle node leaves it. */
+	put(e, "b", cluster_node_find(c, "b"), whole(8));
+	a = node_in(e, "a", "s", "l2", 8);
+	CHECK_INT(named(e, "l2")->step, 8);
+	cluster_node_remove(c, a);
+	CHECK_INT(named(e, "l2")->step, 16);
 	engine_free(e);
 }
 

@@ -139,6 +139,52 @@ TEST(labels_and_domains_are_followed_when_they_change)
 	engine_free(e);
 }
 
+/* Both nodes have half a card free, or a card with a tenant; only one may be shared. */
+TEST(nodes_are_told_apart_by_groups_and_by_tenants)
+{
+	struct engine *e = engine_with((struct engine_config){ .cluster.seats = 2 });
+	uint32_t a = box_add(e, &(struct box)BOX("a", 1)),
+		 b = box_add(e, &(struct box)BOX("b", 1));
+	uint64_t before = cluster_digest(engine_cluster(e));
+	struct request grouped = share(500, 0);
+	uint32_t pods[3];
+
+	grouped.asks[0].group = cluster_intern(engine_cluster(e), "map");
+	pods[0] = put(e, "1", a, grouped);
+	pods[1] = put(e, "2", b, share(500, 0));
+	CHECK_STR(choice(e, share(500, 0)), "b");
+	CHECK_STR(choice(e, grouped), "a");
+	engine_remove(e, pods[0]);
+	engine_remove(e, pods[1]);
+	CHECK(cluster_digest(engine_cluster(e)) == before);
+	pods[0] = put(e, "1", a, share(0, 0));
+	pods[1] = put(e, "2", a, share(0, 0));
+	pods[2] = put(e, "3", b, share(0, 0));
+	put(e, "4", b, cpu(0)); /* as many pods as on a */
+	CHECK_STR(choice(e, share(0, 0)), "b");
+	engine_free(e);
+}
+
+TEST(a_node_that_moves_leaves_nothing_behind_in_its_leaf)
+{
+	struct engine *e = fleet_new();
+	struct box b = BOX("b", 1);
+	struct request r = whole(1);
+	uint32_t node;
+
+	b.path[0] = "x";
+	node = box_add(e, &b);
+	node_in(e, "a", "y", 1);
+	r.prefer_domain = cluster_domain_named(engine_cluster(e), "x");
+	CHECK_STR(choice(e, r), "b");
+	b.path[0] = "y";
+	box_change(e, node, &b);
+	CHECK_STR(choice(e, r), "a");
+	cluster_node_remove(engine_cluster(e), node);
+	CHECK_STR(choice(e, r), "a");
+	engine_free(e);
+}
+
 /* 40 nodes are two blocks; each step changes one of them. */
 TEST(the_answer_stays_right_while_nodes_fill_empty_fail_and_go)
 {

@@ -233,16 +233,97 @@ TEST(a_view_keeps_cards_by_level_while_they_move)
 	table_done(&t);
 }
 
-/* The chance that a pod of two GPUs finds none: W of its kind. */
-static double scarcity_of_pairs(struct table *t)
+/* The chance that a pod of so many GPUs finds none: W of the kind that needs least CPU. */
+static double scarcity_of(struct table *t, uint32_t gpus)
 {
 	const struct outlook_model *m = &t->outlook->model[0];
 
 	outlook_learn(t->outlook, t->cluster, t->mix);
 	for (uint32_t i = 0; i < m->shapes_count; i++)
-		if (m->shapes[i].gpus == 2)
+		if (m->shapes[i].gpus == gpus)
 			return m->kinds[m->shapes[i].first].weight;
 	return -1;
+}
+
+static double scarcity_of_pairs(struct table *t)
+{
+	return scarcity_of(t, 2);
+}
+
+TEST(shares_on_several_cards_need_cards_of_their_size_only)
+{
+	struct table t;
+	struct request r = with(share(500, 0), 100, 0);
+	double w;
+
+	table_init(&t);
+	table_node(&t, "a", 2, "model");
+	r.asks[0].count = 2;
+	come(&t, 100, r);
+	w = scarcity_of_pairs(&t);
+	CHECK(w > 0);
+	CHECK(near(usable(&t, 8000, 64.0 * GIB, 500, 2), w * 1000));
+	CHECK(usable(&t, 8000, 64.0 * GIB, 500, 1) == 0);
+	CHECK(usable(&t, 8000, 64.0 * GIB, 499, 2) == 0);
+	table_done(&t);
+}
+
+TEST(what_a_state_offers_is_worked_out_anew_at_every_epoch)
+{
+	struct table t;
+	const struct node *n;
+	struct outlook_view v;
+	double before;
+
+	table_init(&t);
+	n = cluster_node(t.cluster, table_node(&t, "a", 1, "model"));
+	put(t.engine, "1", 0, share(500, 0));
+	outlook_view(n, &v);
+	outlook_learn(t.outlook, t.cluster, t.mix);
+	before = outlook_usable_now(t.outlook, n, &v);
+	come(&t, 3, with(share(500, 0), 4000, 0));
+	CHECK(outlook_usable_now(t.outlook, n, &v) == before);
+	outlook_learn(t.outlook, t.cluster, t.mix);
+	CHECK(near(outlook_usable_now(t.outlook, n, &v), 0.75 * 500));
+	CHECK(outlook_usable_now(t.outlook, n, &v) == outlook_usable(t.outlook, &v));
+	table_done(&t);
+}
+
+TEST(smaller_work_does_not_compete_for_the_slots_of_larger)
+{
+	struct table t;
+	double w;
+
+	table_init(&t);
+	put(t.engine, "1", table_node(&t, "a", 4, "model"), whole(1));
+	come(&t, 500, with(whole(2), 1000, 0));
+	come(&t, 500, with(whole(4), 1000, 0));
+	w = scarcity_of(&t, 4);
+	CHECKF(w > 0.97 && w <= 1, "%g", w);
+	/* But the larger does for those of the smaller: two pairs each. */
+	w = scarcity_of(&t, 2);
+	CHECKF(w > 0.25 && w < 0.34, "%g", w);
+	table_done(&t);
+}
+
+TEST(cards_without_cpu_are_no_slots)
+{
+	struct table t;
+	double before, after;
+
+	table_init(&t);
+	for (int i = 0; i < 8; i++)
+		table_node(&t, (const char *[]){ "a", "b", "c", "d", "e", "f", "g", "h" }[i], 2,
+			   "model");
+	come(&t, 90, with(whole(1), 100, 0));
+	come(&t, 10, with(whole(2), 1000, 0));
+	before = scarcity_of_pairs(&t);
+	for (uint32_t i = 0; i < 8; i++)
+		put(t.engine, (const char *[]){ "1", "2", "3", "4", "5", "6", "7", "8" }[i], i,
+		    cpu(15500));
+	after = scarcity_of_pairs(&t);
+	CHECKF(before < 0.1 && after > 0.9, "%g, %g", before, after);
+	table_done(&t);
 }
 
 TEST(pairs_are_scarce_when_there_are_hardly_more_of_them_than_pods)
@@ -376,7 +457,9 @@ TEST(the_price_rises_as_the_model_runs_out)
 	come(&t, 90, with(whole(1), 100, 0));
 	CHECK(reprice(&t));
 	before = load_of(&t, "scarce");
-	CHECKF(before > 0.1 && before < 0.6, "%g", before);
+	/* 10 of 100 arrivals, and sqrt(10) and one more to be careful, of all 16 GPUs on 8. */
+	CHECKF(fabs(before - (10 + sqrt(10) + 1) / 100 * 16 / 8) < 1e-4, "%g", before);
+	CHECK(fabs(load_of(&t, "plain") - 1.0 / 100 * 16 / 8) < 1e-4);
 	put(t.engine, "1", cluster_node_find(t.cluster, "e"), whole(2));
 	put(t.engine, "2", cluster_node_find(t.cluster, "f"), whole(2));
 	put(t.engine, "3", cluster_node_find(t.cluster, "g"), whole(2));
@@ -413,6 +496,8 @@ TEST(others_keep_off_the_model_that_is_needed)
 {
 	struct engine *e = fleet_new();
 	struct request any = with(whole(1), 1000, GIB), particular;
+	struct decision d;
+	struct parts p, p2;
 
 	/* By name alone the scarce one would come first. */
 	for (int i = 1; i <= 4; i++) {
@@ -429,6 +514,16 @@ TEST(others_keep_off_the_model_that_is_needed)
 		engine_arrived(e, i % 2 ? &any : &particular);
 	CHECK_STR(choice(e, any), "b1");
 	CHECK_STR(choice(e, particular), "a1");
+	/* The price is in the score: twice the GPUs pay twice. */
+	CHECK_VERDICT(engine_score(e, &any, 0, &d, &p), FITS);
+	CHECK(p.price > 0 && p.price <= PRICE_MAX);
+	CHECK_INT(d.score, (int64_t)p.availability * 4 / 10 +
+				   ((int64_t)PRICE_MAX - p.price) * 4 / 10 + PART_MAX / 10 * 4);
+	any.asks[0].count = 2;
+	CHECK_VERDICT(engine_score(e, &any, 0, &d, &p2), FITS);
+	CHECK(abs(p2.price - 2 * p.price) <= 1);
+	CHECK_VERDICT(engine_score(e, &any, 1, &d, &p), FITS);
+	CHECK(p.price < p2.price / 100);
 	engine_free(e);
 }
 

@@ -162,6 +162,8 @@ TEST(fgd_looks_at_the_most_frequent_95_percent)
 		/* One card of two goes: to the rare task the other one is lost as well.
 		 * 6 % of 1 GPU: 100 / (1 + e^0.06) = 48.50 */
 		CHECK_INT(score_on(e, whole(1), node), rare > 5 ? 48 : 50);
+		/* Half a card: 94 % lose 0.5 and 6 % lose 1.5, or all lose 0.5. */
+		CHECK_INT(score_on(e, share(500, 0), node), rare > 5 ? 36 : 37);
 		engine_free(e);
 	}
 }
@@ -232,6 +234,51 @@ TEST(published_policies_break_ties_by_the_seed)
 		engine_free(e);
 	}
 	CHECK_INT(nodes, 0xf);
+}
+
+TEST(the_default_takes_the_lowest_of_equal_cards_and_the_begun_one_before_others)
+{
+	struct engine *e = engine_of(&policy_default);
+	uint32_t node = node_of(e, "a", 4, 64000);
+
+	CHECK_INT(card_on(e, share(500, 0), node), 1);
+	put(e, "1", node, on_gpus(share(500, 0), 4));
+	CHECK_INT(card_on(e, share(500, 0), node), 4);
+	CHECK_INT(card_on(e, share(600, 0), node), 1);
+	engine_free(e);
+}
+
+/* What counts is what the card is left with. */
+TEST(to_the_default_two_containers_on_one_card_are_one_share)
+{
+	struct engine *e = engine_of(&policy_default);
+	struct request third = with_cpu(share(300, 0), 100);
+	uint32_t node = node_of(e, "a", 1, 64000);
+
+	for (int i = 0; i < 16; i++)
+		engine_arrived(e, &third);
+	CHECK_INT(score_on(e, both(share(300, 0), share(600, 0)), node),
+		  score_on(e, share(900, 0), node));
+	CHECK(score_on(e, share(600, 0), node) > score_on(e, share(900, 0), node));
+	engine_free(e);
+}
+
+TEST(what_the_default_picked_is_forgotten_when_it_learns)
+{
+	struct engine *e = engine_of(&policy_default);
+	struct request half = with_cpu(share(500, 0), 100);
+	uint32_t a = node_of(e, "a", 2, 64000), b = node_of(e, "b", 3, 64000);
+	int32_t first;
+
+	put(e, "1", a, on_gpus(share(500, 0), 2));
+	CHECK_INT(card_on(e, half, a), 2);
+	for (int i = 0; i < 16; i++)
+		engine_arrived(e, &half);
+	/* The pinned card needs no choice, so nothing overwrites what was picked before. */
+	first = score_on(e, on_gpus(half, 2), a);
+	score_on(e, half, b);
+	CHECK_INT(score_on(e, on_gpus(half, 2), a), first);
+	engine_free(e);
 }
 
 TEST(only_a_policy_that_is_told_the_mix_takes_a_list)
