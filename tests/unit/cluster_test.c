@@ -409,6 +409,41 @@ TEST(names_order_nodes_however_many_come_in_front)
 	engine_free(e);
 }
 
+/* Two nodes each are to be in one state, among many states that come and go. */
+TEST(nodes_in_one_state_share_its_number_whatever_came_and_went)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	enum { PAIRS = 101, NODES = 2 * PAIRS };
+	char name[24];
+
+	for (unsigned i = 0; i < NODES; i++) {
+		struct box b = BOX(name, 1);
+
+		snprintf(name, sizeof(name), "%u", i);
+		box_add(e, &b);
+	}
+	for (unsigned round = 1; round <= 8; round++)
+		for (unsigned i = 0; i < NODES; i++) {
+			uint32_t node = i % 2 * PAIRS + i / 2 * 7 * round % PAIRS;
+			uint32_t twin = (node + PAIRS) % NODES, old;
+
+			snprintf(name, sizeof(name), "%u", node);
+			old = cluster_pod_find(c, name);
+			if (old != POD_NONE)
+				engine_remove(e, old);
+			fleet_pod(e, name, name, cpu(1000 * round + node % PAIRS),
+				  (struct pod_spec){ .priority = 0 });
+			CHECK_INT(cluster_node(c, node)->free.cpu_milli ==
+					  cluster_node(c, twin)->free.cpu_milli,
+				  i % 2);
+			CHECK_INT(cluster_node(c, node)->state == cluster_node(c, twin)->state,
+				  i % 2);
+		}
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
 TEST(the_digest_tells_states_apart)
 {
 	struct engine *e = fleet_new();

@@ -354,12 +354,87 @@ TEST(the_index_hears_of_leaves_that_filled_up_elsewhere)
 	struct cluster *c = engine_cluster(e);
 
 	CHECK_STR(choice(e, whole(1)), "leaf-c-3");
+	CHECK_STR(choice(e, strategy(whole(1), STRATEGY_BALANCED)), "leaf-b-2");
 	for (int i = 0; i < 3; i++)
 		cluster_pod_remove(c, cluster_pod_find(c, (const char *[]){ "leaf-c-0", "leaf-c-1",
 									    "leaf-c-2" }[i]));
 	CHECK_STR(choice(e, whole(1)), "leaf-b-2");
 	/* The mean has moved: balanced depends on the root. */
 	CHECK_STR(choice(e, strategy(whole(1), STRATEGY_BALANCED)), "leaf-a-0");
+	engine_free(e);
+}
+
+TEST(the_best_of_many_leaves_is_found_again_when_it_falls)
+{
+	struct engine *e = engine_with((struct engine_config){ .weights = { 0, 0, 0, 1 } });
+	char name[24], leaf[24];
+
+	for (unsigned i = 0; i < 11; i++) {
+		snprintf(name, sizeof(name), "node-%02u", i);
+		snprintf(leaf, sizeof(leaf), "leaf-%u", i);
+		node_in(e, name, leaf, 1);
+	}
+	for (unsigned i = 0; i < 11; i++) {
+		snprintf(name, sizeof(name), "node-%02u", i);
+		CHECK_STR(choice(e, whole(1)), name);
+		put(e, name, cluster_node_find(engine_cluster(e), name), whole(1));
+	}
+	CHECK_STR(choice(e, whole(1)), "no-free-gpu");
+	for (unsigned i = 11; i--;) {
+		snprintf(name, sizeof(name), "node-%02u", i);
+		engine_remove(e, cluster_pod_find(engine_cluster(e), name));
+		CHECK_STR(choice(e, whole(1)), name);
+	}
+	/* It may fall and still fit. */
+	for (unsigned i = 0; i < 11; i++) {
+		struct box b = BOX(name, 1);
+
+		snprintf(leaf, sizeof(leaf), "leaf-%u", i);
+		snprintf(name, sizeof(name), "node-%02u", i);
+		CHECK_STR(choice(e, whole(1)), name);
+		b.path[0] = leaf;
+		b.spec.performance_milli = (uint16_t)(900 - i);
+		box_change(e, cluster_node_find(engine_cluster(e), name), &b);
+	}
+	CHECK_STR(choice(e, whole(1)), "node-00");
+	engine_free(e);
+}
+
+TEST(a_refusal_stays_one_in_the_best_of_domains)
+{
+	struct engine *e = engine_with((struct engine_config){ .weights = { 0, 1, 1, 0 } });
+	struct box b = BOX("a", 1);
+	struct request r = whole(1);
+
+	b.path[0] = "x";
+	b.taint = (struct taint){ .key = cluster_intern(engine_cluster(e), "k"),
+				  .effect = EFFECT_NO_SCHEDULE };
+	box_add(e, &b);
+	node_in(e, "b", "y", 1);
+	r.prefer_domain = cluster_domain_named(engine_cluster(e), "x");
+	CHECK_STR(choice(e, r), "b");
+	engine_free(e);
+}
+
+/* Nodes that come between a and b use up the gap between their ranks. */
+TEST(ties_go_by_name_after_all_ranks_were_given_anew)
+{
+	struct engine *e = fleet_new();
+	uint32_t y1 = node_in(e, "y1", "leaf-1", 1);
+	char name[24];
+
+	node_in(e, "y2", "leaf-2", 1);
+	node_in(e, "a", "leaf-3", 0);
+	node_in(e, "b-99", "leaf-4", 0);
+	CHECK_STR(choice(e, whole(1)), "y1");
+	for (unsigned i = 50; i--;) {
+		snprintf(name, sizeof(name), "b-%02u", i);
+		node_in(e, name, i % 2 ? "leaf-3" : "leaf-4", 0);
+	}
+	/* y1 is looked at again, and y2 is not. */
+	cluster_gpu_health(engine_cluster(e), y1, 0, false);
+	cluster_gpu_health(engine_cluster(e), y1, 0, true);
+	CHECK_STR(choice(e, whole(1)), "y1");
 	engine_free(e);
 }
 

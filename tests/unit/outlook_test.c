@@ -9,6 +9,7 @@
 
 #include "engine/mix.h"
 #include "engine/policy/outlook.h"
+#include "engine/score.h"
 
 struct table {
 	struct engine *engine;
@@ -524,6 +525,35 @@ TEST(others_keep_off_the_model_that_is_needed)
 	CHECK(abs(p2.price - 2 * p.price) <= 1);
 	CHECK_VERDICT(engine_score(e, &any, 1, &d, &p), FITS);
 	CHECK(p.price < p2.price / 100);
+	engine_free(e);
+}
+
+TEST(prices_change_between_epochs)
+{
+	struct engine *e = fleet_new();
+	struct request any = with(whole(1), 1000, GIB), particular;
+	struct box scarce = BOX("a", 8), plain = BOX("b", 8);
+	struct decision d;
+	struct parts p;
+	uint32_t epoch;
+
+	for (int i = 0; i < 8; i++)
+		scarce.gpus[i].model = "scarce";
+	box_add(e, &scarce);
+	box_add(e, &plain);
+	particular = of_model(e, any, "scarce");
+	for (int i = 0; i < 512; i++)
+		engine_arrived(e, &any);
+	choice(e, any);
+	epoch = engine_scorer(e)->epoch;
+	CHECK_VERDICT(engine_score(e, &any, 0, &d, &p), FITS);
+	CHECK_INT(p.price, 0);
+	for (int i = 0; i < MIX_PRICES; i++)
+		engine_arrived(e, &particular);
+	CHECK_STR(choice(e, any), "b");
+	CHECK_INT(engine_scorer(e)->epoch, epoch);
+	CHECK_VERDICT(engine_score(e, &any, 0, &d, &p), FITS);
+	CHECK(p.price > 0);
 	engine_free(e);
 }
 
