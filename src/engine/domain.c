@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* domain.c - the fabric as a tree, its figures, and the blocks of nodes in its leaves. */
+#include "base/attr.h"
 #include "engine/cluster_private.h"
 
 #include <errno.h>
@@ -228,29 +229,26 @@ uint32_t cluster_block_node(const struct cluster *c, uint32_t block, uint32_t i)
 	return c->slot_node[block * BLOCK_NODES + i];
 }
 
-/* Arrays by slot for one more block. */
+static int slots_reserve(void *array, size_t room, size_t need, size_t item_size)
+{
+	return vec_grow(array, &room, need, item_size);
+}
+
+/* Arrays by slot for one more block.  They grow alike. */
 static int slots_grow(struct cluster *c)
 {
-	size_t need = (c->block_domain.len + 1) * BLOCK_NODES;
-	size_t room = c->slots_room ? c->slots_room * 2 : 8 * BLOCK_NODES;
-	uint32_t *node, *bucket, *state, *change;
-	uint64_t *rank;
+	size_t room = c->slots_room, need = (c->block_domain.len + 1) * BLOCK_NODES;
 
-	if (need <= c->slots_room)
+	if (need <= room)
 		return 0;
-	node = realloc(c->slot_node, room * sizeof(*node));
-	c->slot_node = node ? node : c->slot_node;
-	bucket = realloc(c->slot_bucket, room * sizeof(*bucket));
-	c->slot_bucket = bucket ? bucket : c->slot_bucket;
-	state = realloc(c->slot_state, room * sizeof(*state));
-	c->slot_state = state ? state : c->slot_state;
-	change = realloc(c->slot_change, room * sizeof(*change));
-	c->slot_change = change ? change : c->slot_change;
-	rank = realloc(c->slot_rank, room * sizeof(*rank));
-	c->slot_rank = rank ? rank : c->slot_rank;
-	if (!node || !bucket || !state || !change || !rank)
+	need = MAX(need, 2 * room);
+	if (slots_reserve(&c->slot_node, room, need, sizeof(*c->slot_node)) < 0 ||
+	    slots_reserve(&c->slot_bucket, room, need, sizeof(*c->slot_bucket)) < 0 ||
+	    slots_reserve(&c->slot_state, room, need, sizeof(*c->slot_state)) < 0 ||
+	    slots_reserve(&c->slot_change, room, need, sizeof(*c->slot_change)) < 0 ||
+	    slots_reserve(&c->slot_rank, room, need, sizeof(*c->slot_rank)) < 0)
 		return -ENOMEM;
-	c->slots_room = room;
+	c->slots_room = need;
 	return 0;
 }
 

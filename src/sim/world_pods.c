@@ -37,16 +37,17 @@ static int add_pod(struct world *w, const struct pod_source *source, const char 
 				   .leaf = DOMAIN_NONE };
 	pod->key = world_printf(w, "%s/%s", source->namespace, source->name);
 	int rc = 0;
-	if (w->pods.len == WORLD_PODS_MAX)
-		rc = err_set(err, EINVAL, "there are more than %d pods", WORLD_PODS_MAX);
-	else if (pod->key && map_get(&w->by_key, pod->key, strlen(pod->key)))
-		rc = err_set(err, EINVAL, "pod %s is there already", pod->key);
-	else if (!pod->key || vec_push(&w->pods, pod) < 0)
+	if (!pod->key || vec_reserve(&w->pods, w->pods.len + 1) < 0)
 		rc = err_set(err, ENOMEM, "out of memory");
+	else if (w->pods.len == WORLD_PODS_MAX)
+		rc = err_set(err, EINVAL, "there are more than %d pods", WORLD_PODS_MAX);
+	else if (map_get(&w->by_key, pod->key, strlen(pod->key)))
+		rc = err_set(err, EINVAL, "pod %s is there already", pod->key);
 	if (rc < 0) {
 		free(pod);
 		return rc;
 	}
+	w->pods.items[w->pods.len++] = pod;
 	pod->source.uid = pod->key;
 	if (map_put(&w->by_key, pod->key, strlen(pod->key), pod) < 0)
 		return err_set(err, ENOMEM, "out of memory");

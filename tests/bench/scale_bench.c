@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SMALL 1000
-#define LARGE 100000
+#define SMALL 1000U
+#define LARGE 100000U
 #define KINDS 48
 #define SLICES 40
 #define SLICE 2500               /* decisions */

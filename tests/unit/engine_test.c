@@ -467,7 +467,7 @@ TEST(only_the_proportions_of_weights_count)
 	static const struct weights alike[] = {
 		{ 0, 0, 0, 0 }, { 4, 3, 2, 1 }, { 4000000000, 3000000000, 2000000000, 1000000000 }
 	};
-	struct decision first, d;
+	struct decision first = {0}, d;
 
 	for (size_t i = 0; i < ARRAY_SIZE(alike); i++) {
 		struct engine *e = three_leaves(alike[i]);
