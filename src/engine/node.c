@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node.c - nodes come, change and go. */
+#include "base/attr.h"
 #include "base/err.h"
 #include "engine/cluster_private.h"
 #include "engine/links.h"
@@ -240,6 +241,9 @@ static void holds_move(struct cluster *c, const struct node *old, struct node *n
 				    (h.kind == ASK_MIG && old->mig != n->mig))
 					continue;
 				h.gpu = g;
+				/* A new driver may report less memory: what is held stays. */
+				if (h.kind == ASK_SHARE && n->gpus[g].mem_mib)
+					h.mem_mib = MIN(h.mem_mib, n->gpus[g].mem_free_mib);
 				if (hold_book(n, &h, UINT16_MAX))
 					pod->holds[kept++] = h;
 			}

@@ -184,6 +184,27 @@ TEST(a_gpu_that_vanishes_loses_its_holds_and_the_pod_keeps_the_rest)
 	engine_free(e);
 }
 
+TEST(a_card_that_reports_less_memory_keeps_its_holders)
+{
+	struct engine *e = fleet_new();
+	struct box b = BOX("a", 1);
+	uint32_t a = box_add(e, &b), first = put(e, "1", a, share(500, 16000)),
+		 second = put(e, "2", a, share(100, 384));
+
+	b.gpus[0].mem_mib = 16200;
+	box_change(e, a, &b);
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_pod(engine_cluster(e), first)->holds_count, 1);
+	CHECK_INT(cluster_pod(engine_cluster(e), second)->holds_count, 1);
+	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].mem_free_mib, 0);
+	CHECK_VERDICT(verdict_on(e, whole(1), a), NO_FREE_GPU);
+	engine_remove(e, first);
+	engine_remove(e, second);
+	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].mem_free_mib, 16200);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
 TEST(a_slice_means_something_in_its_own_geometry_only)
 {
 	struct engine *e = fleet_new();
