@@ -26,31 +26,28 @@ char *world_printf(struct world *w, const char *format, ...)
 static int add_pod(struct world *w, const struct pod_source *source, const char *workload,
 		   struct err *err)
 {
-	struct world_pod *pod = calloc(1, sizeof(*pod));
+	const char *key = world_printf(w, "%s/%s", source->namespace, source->name);
+	struct world_pod *pod;
 
-	if (!pod)
+	if (!key || vec_reserve(&w->pods, w->pods.len + 1) < 0)
 		return err_set(err, ENOMEM, "out of memory");
+	if (w->pods.len == WORLD_PODS_MAX)
+		return err_set(err, EINVAL, "there are more than %d pods", WORLD_PODS_MAX);
+	if (map_get(&w->by_key, key, strlen(key)))
+		return err_set(err, EINVAL, "pod %s is there already", key);
+	pod = calloc(1, sizeof(*pod));
+	if (!pod || map_put(&w->by_key, key, strlen(key), pod) < 0) {
+		free(pod);
+		return err_set(err, ENOMEM, "out of memory");
+	}
 	*pod = (struct world_pod){ .source = *source,
+				   .key = key,
 				   .name = source->name,
 				   .workload = workload,
 				   .arrival = (uint32_t)w->pods.len,
 				   .leaf = DOMAIN_NONE };
-	pod->key = world_printf(w, "%s/%s", source->namespace, source->name);
-	int rc = 0;
-	if (!pod->key || vec_reserve(&w->pods, w->pods.len + 1) < 0)
-		rc = err_set(err, ENOMEM, "out of memory");
-	else if (w->pods.len == WORLD_PODS_MAX)
-		rc = err_set(err, EINVAL, "there are more than %d pods", WORLD_PODS_MAX);
-	else if (map_get(&w->by_key, pod->key, strlen(pod->key)))
-		rc = err_set(err, EINVAL, "pod %s is there already", pod->key);
-	if (rc < 0) {
-		free(pod);
-		return rc;
-	}
+	pod->source.uid = key;
 	w->pods.items[w->pods.len++] = pod;
-	pod->source.uid = pod->key;
-	if (map_put(&w->by_key, pod->key, strlen(pod->key), pod) < 0)
-		return err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
 
