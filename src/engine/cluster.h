@@ -45,7 +45,7 @@ struct gpu {
 	uint32_t group;           /* only pods of this group may share it; 0: everybody */
 	uint16_t model;
 	uint16_t core_free_milli;
-	uint16_t tenants;         /* pods on it */
+	uint16_t tenants;         /* holds on it */
 	uint8_t use;              /* enum gpu_use */
 	uint8_t healthy;
 	uint8_t numa, island;

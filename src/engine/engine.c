@@ -17,6 +17,7 @@ struct engine {
 	struct mix *mix;
 	struct index *index;
 	bool mix_changed, prices_due;    /* and the policy has not looked yet */
+	uint32_t learned_nodes, learned_models;
 };
 
 /* The weights in thousandths that add up to 1000, or less by rounding. */
@@ -113,11 +114,27 @@ void engine_mix_add(struct engine *e, const struct request *r)
 	e->mix_changed = true;
 }
 
+/* A GPU model that the policy has not seen, or half as many nodes again or fewer: what it
+ * has learned is of another cluster. */
+static bool cluster_is_another(const struct engine *e)
+{
+	uint32_t nodes = cluster_nodes_count(e->cluster);
+
+	return cluster_models(e->cluster) != e->learned_models ||
+	       nodes > e->learned_nodes + e->learned_nodes / 2 ||
+	       nodes < e->learned_nodes - e->learned_nodes / 2;
+}
+
 /* A new epoch: the policy looks at the mix, and every score is another. */
 static void refresh(struct engine *e)
 {
 	const struct policy *policy = e->config.policy;
 
+	e->mix_changed |= cluster_is_another(e);
+	if (e->mix_changed) {
+		e->learned_nodes = cluster_nodes_count(e->cluster);
+		e->learned_models = cluster_models(e->cluster);
+	}
 	if (e->mix_changed && policy->learn) {
 		policy->learn(e->scorer.tables, e->cluster, e->mix);
 		e->scorer.epoch++;

@@ -254,6 +254,18 @@ static void holds_move(struct cluster *c, const struct node *old, struct node *n
 	}
 }
 
+/* A card cannot change into or out of MIG mode while somebody is on it, whatever is said of
+ * it: the mode that it reports is the one it will have. */
+static int modes_keep(struct cluster *c, const struct node *old, struct node *n)
+{
+	for (uint8_t i = 0; i < old->gpus_count; i++)
+		for (uint8_t g = 0; g < n->gpus_count; g++)
+			if (old->gpus[i].tenants && old->gpus[i].uuid == n->gpus[g].uuid &&
+			    old->mig == n->mig)
+				n->gpus[g].mig_mode = old->gpus[i].mig_mode;
+	return profile_of(c, n, &n->profile);
+}
+
 static bool same_block(const struct node *a, const struct node *b)
 {
 	return a->domain == b->domain && node_model(a) == node_model(b);
@@ -272,7 +284,7 @@ int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec
 	if (strcmp(spec->name, c->nodes.items[node].name))
 		return err_set(e, EINVAL, "node %s cannot be renamed to %s",
 			       c->nodes.items[node].name, spec->name);
-	if (node_fill(c, spec, &n, e) < 0 ||
+	if (node_fill(c, spec, &n, e) < 0 || modes_keep(c, &c->nodes.items[node], &n) < 0 ||
 	    map_reserve(&c->gpu_ids, c->gpu_ids.len + n.gpus_count) < 0 ||
 	    (!same_block(&n, &c->nodes.items[node]) &&
 	     slot_take(c, n.domain, node_model(&n), &slot) < 0)) {

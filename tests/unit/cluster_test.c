@@ -227,6 +227,29 @@ TEST(a_slice_means_something_in_its_own_geometry_only)
 	engine_free(e);
 }
 
+TEST(a_card_in_use_keeps_its_mode_whatever_is_reported)
+{
+	struct engine *e = fleet_new();
+	struct box b = BOX("a", 2);
+	uint32_t a, pod;
+
+	b.spec.mig = &mig_a100_40gb;
+	a = box_add(e, &b);
+	pod = put(e, "whole", a, whole(1));
+	b.gpus[0].mig_mode = 1;
+	b.gpus[1].mig_mode = 1;
+	box_change(e, a, &b);
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_pod(engine_cluster(e), pod)->holds_count, 1);
+	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].mig_mode, 0);
+	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[1].mig_mode, 1);
+	engine_remove(e, pod);
+	box_change(e, a, &b);
+	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].mig_mode, 1);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
 TEST(a_node_with_pods_may_move_to_another_leaf_and_get_another_model)
 {
 	struct engine *e = fleet_new();

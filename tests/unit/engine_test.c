@@ -529,4 +529,23 @@ TEST(alignment_is_measured_against_the_best_of_the_machine)
 	links_free(links);
 }
 
+TEST(a_model_that_nobody_has_seen_is_learned_before_it_is_used)
+{
+	struct engine *e = fleet_new();
+	struct request r = whole(1);
+	struct parts known, unknown;
+	struct decision d;
+	uint32_t node;
+
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 4, .model = "old" });
+	CHECK(engine_decide(e, &r, &d) == FITS);
+	node = fleet_node(e, "b", (struct fleet_node){ .gpus = 4, .model = "new" });
+	CHECK(engine_score(e, &r, cluster_node_find(engine_cluster(e), "a"), &d, &known) == FITS);
+	CHECK(engine_score(e, &r, node, &d, &unknown) == FITS);
+	/* Its GPUs are worth as much as those of the model that was there. */
+	CHECK_INT(unknown.availability, known.availability);
+	CHECK(known.availability < PART_MAX);
+	engine_free(e);
+}
+
 TEST_MAIN()
