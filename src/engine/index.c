@@ -26,11 +26,11 @@ struct best {
 	uint32_t slot;
 };
 
-struct class {
+struct request_class {
 	struct request request;
 	uint64_t hash;
-	struct class *next;              /* same head */
-	struct class *newer, *older;
+	struct request_class *next;              /* same head */
+	struct request_class *newer, *older;
 	uint64_t bytes;
 	uint64_t cursor;                 /* change log is read up to here */
 	uint32_t epoch, prices_epoch;
@@ -54,8 +54,8 @@ struct index {
 	const struct scorer *scorer;
 	const struct cluster *cluster;
 	uint64_t max_bytes, bytes;
-	struct class *heads[HEADS];
-	struct class *newest, *oldest;
+	struct request_class *heads[HEADS];
+	struct request_class *newest, *oldest;
 	uint64_t seed;
 	struct memo memos[MEMOS];
 	uint32_t visit;
@@ -80,7 +80,7 @@ struct index *index_new(const struct scorer *s, uint64_t max_bytes)
 	return ix;
 }
 
-static void class_free(struct class *k)
+static void class_free(struct request_class *k)
 {
 	free(k->values);
 	free(k->full);
@@ -95,7 +95,7 @@ void index_free(struct index *ix)
 	if (!ix)
 		return;
 	while (ix->newest) {
-		struct class *k = ix->newest;
+		struct request_class *k = ix->newest;
 
 		ix->newest = k->older;
 		class_free(k);
@@ -103,13 +103,13 @@ void index_free(struct index *ix)
 	free(ix);
 }
 
-static void lru_unlink(struct index *ix, struct class *k)
+static void lru_unlink(struct index *ix, struct request_class *k)
 {
 	*(k->newer ? &k->newer->older : &ix->newest) = k->older;
 	*(k->older ? &k->older->newer : &ix->oldest) = k->newer;
 }
 
-static void lru_push(struct index *ix, struct class *k)
+static void lru_push(struct index *ix, struct request_class *k)
 {
 	k->newer = NULL;
 	k->older = ix->newest;
@@ -117,9 +117,9 @@ static void lru_push(struct index *ix, struct class *k)
 	ix->newest = k;
 }
 
-static void class_evict(struct index *ix, struct class *k)
+static void class_evict(struct index *ix, struct request_class *k)
 {
-	struct class **at = &ix->heads[k->hash % HEADS];
+	struct request_class **at = &ix->heads[k->hash % HEADS];
 
 	while (*at != k)
 		at = &(*at)->next;
@@ -132,7 +132,7 @@ static void class_evict(struct index *ix, struct class *k)
 }
 
 /* Counts a class's memory and lets old classes go until it fits. */
-static void class_account(struct index *ix, struct class *k)
+static void class_account(struct index *ix, struct request_class *k)
 {
 	ix->bytes -= k->bytes;
 	k->bytes = sizeof(*k) + k->blocks_room * (sizeof(*k->best) + sizeof(*k->tree) +
@@ -144,7 +144,7 @@ static void class_account(struct index *ix, struct class *k)
 		class_evict(ix, ix->oldest);
 }
 
-static void class_least(struct class *k)
+static void class_least(struct request_class *k)
 {
 	for (uint8_t i = 0; i < k->request.asks_count; i++) {
 		const struct ask *a = &k->request.asks[i];
@@ -157,23 +157,23 @@ static void class_least(struct class *k)
 }
 
 /* A quick no for most nodes of a cluster that is in use: they are full. */
-static bool too_full(const struct class *k, uint32_t idle_gpus, uint32_t top_core_milli,
+static bool too_full(const struct request_class *k, uint32_t idle_gpus, uint32_t top_core_milli,
 		     int64_t cpu_milli)
 {
 	return idle_gpus < k->least_idle || top_core_milli < k->least_core_milli ||
 	       (k->request.needs.cpu_milli > 0 && cpu_milli < k->request.needs.cpu_milli);
 }
 
-static bool cannot_fit(const struct class *k, const struct change *change)
+static bool cannot_fit(const struct request_class *k, const struct change *change)
 {
 	return too_full(k, change->idle_gpus, change->top_core_milli,
 			change->cpu_milli < UINT32_MAX ? change->cpu_milli : INT64_MAX);
 }
 
-static struct class *class_find(struct index *ix, const struct request *r)
+static struct request_class *class_find(struct index *ix, const struct request *r)
 {
 	uint64_t hash = request_hash(r, ix->seed);
-	struct class **head = &ix->heads[hash % HEADS], *k = *head;
+	struct request_class **head = &ix->heads[hash % HEADS], *k = *head;
 
 	while (k && (k->hash != hash || !request_equal(&k->request, r)))
 		k = k->next;
@@ -198,7 +198,7 @@ static struct class *class_find(struct index *ix, const struct request *r)
 }
 
 /* Room for as many blocks as there are, and as many again. */
-static int class_grow(struct index *ix, struct class *k)
+static int class_grow(struct index *ix, struct request_class *k)
 {
 	uint32_t blocks = (uint32_t)ix->cluster->block_domain.len, room = k->blocks_room;
 	struct best *best;
@@ -236,7 +236,7 @@ static int32_t evaluate(const struct scorer *s, const struct request *r, const s
 }
 
 /* The score of the node's state: computed, unless a node in the same state came before. */
-static int32_t state_value(struct index *ix, struct class *k, const struct node *n)
+static int32_t state_value(struct index *ix, struct request_class *k, const struct node *n)
 {
 	struct memo *memo = &ix->memos[n->state % MEMOS];
 
@@ -252,7 +252,7 @@ static int32_t state_value(struct index *ix, struct class *k, const struct node 
 }
 
 /* Finds the node's value anew. */
-static void slot_evaluate(struct index *ix, struct class *k, uint32_t slot)
+static void slot_evaluate(struct index *ix, struct request_class *k, uint32_t slot)
 {
 	const struct cluster *c = ix->cluster;
 
@@ -264,7 +264,7 @@ static void slot_evaluate(struct index *ix, struct class *k, uint32_t slot)
 		k->values[slot] = state_value(ix, k, &c->nodes.items[c->slot_node[slot]]);
 }
 
-static void slot_identify(struct index *ix, struct class *k, uint32_t slot)
+static void slot_identify(struct index *ix, struct request_class *k, uint32_t slot)
 {
 	uint32_t node = ix->cluster->slot_node[slot];
 
@@ -274,7 +274,7 @@ static void slot_identify(struct index *ix, struct class *k, uint32_t slot)
 }
 
 /* A refusal stays one, however good the domain. */
-static void block_offset(struct index *ix, struct class *k, uint32_t block)
+static void block_offset(struct index *ix, struct request_class *k, uint32_t block)
 {
 	struct best *b = &k->best[block];
 
@@ -293,14 +293,14 @@ static bool slot_better(const struct cluster *c, int32_t value, uint32_t slot,
 	return c->slot_rank[slot] < than->rank;
 }
 
-static void block_win(const struct cluster *c, struct class *k, struct best *b, uint32_t slot)
+static void block_win(const struct cluster *c, struct request_class *k, struct best *b, uint32_t slot)
 {
 	b->slot = slot;
 	b->local = k->values[slot];
 	b->rank = c->slot_rank[slot];
 }
 
-static void block_scan(struct index *ix, struct class *k, uint32_t block)
+static void block_scan(struct index *ix, struct request_class *k, uint32_t block)
 {
 	struct best *b = &k->best[block];
 
@@ -315,7 +315,7 @@ static void block_scan(struct index *ix, struct class *k, uint32_t block)
 }
 
 /* Whether block a beats block b; one past the last never does. */
-static bool block_better(const struct class *k, uint32_t a, uint32_t b)
+static bool block_better(const struct request_class *k, uint32_t a, uint32_t b)
 {
 	const struct best *x = &k->best[a], *y = &k->best[b];
 
@@ -324,7 +324,7 @@ static bool block_better(const struct class *k, uint32_t a, uint32_t b)
 	return x->value > y->value || (x->value == y->value && x->rank < y->rank);
 }
 
-static void tree_play(struct class *k, uint32_t at)
+static void tree_play(struct request_class *k, uint32_t at)
 {
 	uint32_t a = 2 * at, b = a + 1;
 
@@ -335,7 +335,7 @@ static void tree_play(struct class *k, uint32_t at)
 
 /* After a block has changed.  Where it neither was nor is the winner, nothing above can
  * have changed either. */
-static void tree_raise(struct class *k, uint32_t block)
+static void tree_raise(struct request_class *k, uint32_t block)
 {
 	for (uint32_t at = (block + k->leaves) / 2; at; at /= 2) {
 		uint32_t before = k->tree[at];
@@ -346,7 +346,7 @@ static void tree_raise(struct class *k, uint32_t block)
 	}
 }
 
-static void class_play(struct index *ix, struct class *k)
+static void class_play(struct index *ix, struct request_class *k)
 {
 	for (uint32_t block = 0; block < k->blocks; block++)
 		block_scan(ix, k, block);
@@ -354,18 +354,18 @@ static void class_play(struct index *ix, struct class *k)
 		tree_play(k, at);
 }
 
-static bool is_full(const struct class *k, uint32_t slot)
+static bool is_full(const struct request_class *k, uint32_t slot)
 {
 	return k->full[slot / BLOCK_NODES] >> slot % BLOCK_NODES & 1;
 }
 
-static void slot_pass_over(struct class *k, uint32_t slot)
+static void slot_pass_over(struct request_class *k, uint32_t slot)
 {
 	k->full[slot / BLOCK_NODES] |= 1u << slot % BLOCK_NODES;
 	k->passed_over = true;
 }
 
-static bool node_too_full(const struct cluster *c, const struct class *k, uint32_t slot)
+static bool node_too_full(const struct cluster *c, const struct request_class *k, uint32_t slot)
 {
 	const struct node *n = &c->nodes.items[c->slot_node[slot]];
 
@@ -373,7 +373,7 @@ static bool node_too_full(const struct cluster *c, const struct class *k, uint32
 }
 
 /* Brings the whole class up to date. */
-static void class_rebuild(struct index *ix, struct class *k)
+static void class_rebuild(struct index *ix, struct request_class *k)
 {
 	const struct cluster *c = ix->cluster;
 
@@ -399,7 +399,7 @@ static void class_rebuild(struct index *ix, struct class *k)
 }
 
 /* Nothing fits, and the nearest miss is asked for: asks those who were passed over. */
-static void class_ask_all(struct index *ix, struct class *k)
+static void class_ask_all(struct index *ix, struct request_class *k)
 {
 	k->passed_over = false;
 	for (uint32_t block = 0; block < k->blocks; block++) {
@@ -411,7 +411,7 @@ static void class_ask_all(struct index *ix, struct class *k)
 }
 
 /* New offsets for all blocks; the nodes that win in them stay the same. */
-static void class_reprice(struct index *ix, struct class *k)
+static void class_reprice(struct index *ix, struct request_class *k)
 {
 	for (uint32_t block = 0; block < k->blocks; block++)
 		block_offset(ix, k, block);
@@ -421,7 +421,7 @@ static void class_reprice(struct index *ix, struct class *k)
 	k->root_step = ix->cluster->domains.items[0].step;
 }
 
-static bool offsets_outdated(const struct index *ix, const struct class *k)
+static bool offsets_outdated(const struct index *ix, const struct request_class *k)
 {
 	return k->prices_epoch != ix->scorer->prices_epoch ||
 	       (k->request.strategy == STRATEGY_BALANCED &&
@@ -429,7 +429,7 @@ static bool offsets_outdated(const struct index *ix, const struct class *k)
 }
 
 /* One node has changed: its block's winner, if that is affected. */
-static bool slot_update(struct index *ix, struct class *k, const struct change *change)
+static bool slot_update(struct index *ix, struct request_class *k, const struct change *change)
 {
 	uint32_t slot = change->at, block = slot / BLOCK_NODES;
 	struct best *b = &k->best[block];
@@ -455,7 +455,7 @@ static bool slot_update(struct index *ix, struct class *k, const struct change *
 }
 
 /* Calls for what a change will need: in a large cluster none of it is near. */
-static void prefetch(const struct cluster *c, const struct class *k, const struct change *change)
+static void prefetch(const struct cluster *c, const struct request_class *k, const struct change *change)
 {
 	const char *n;
 
@@ -474,7 +474,7 @@ static void prefetch(const struct cluster *c, const struct class *k, const struc
 }
 
 /* When the node itself has come near: its GPUs. */
-static void prefetch_gpus(const struct cluster *c, const struct class *k,
+static void prefetch_gpus(const struct cluster *c, const struct request_class *k,
 			  const struct change *change)
 {
 	const char *gpus;
@@ -490,7 +490,7 @@ static void prefetch_gpus(const struct cluster *c, const struct class *k,
 
 #define AHEAD 8          /* entries: far enough for memory to answer */
 
-static void class_replay(struct index *ix, struct class *k)
+static void class_replay(struct index *ix, struct request_class *k)
 {
 	const struct cluster *c = ix->cluster;
 
@@ -512,7 +512,7 @@ static void class_replay(struct index *ix, struct class *k)
 	}
 }
 
-static int class_sync(struct index *ix, struct class *k)
+static int class_sync(struct index *ix, struct request_class *k)
 {
 	const struct cluster *c = ix->cluster;
 	bool fresh = k->tree && k->epoch == ix->scorer->epoch &&
@@ -535,7 +535,7 @@ static int class_sync(struct index *ix, struct class *k)
 int index_best(struct index *ix, const struct request *r, uint32_t *node, int32_t *score,
 	       enum verdict *miss)
 {
-	struct class *k = class_find(ix, r);
+	struct request_class *k = class_find(ix, r);
 	const struct best *b;
 
 	*node = NODE_NONE;
