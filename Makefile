@@ -7,7 +7,7 @@ BUILD ?= build
 FUZZ_SECONDS ?= 60
 MESON_FLAGS ?=
 
-.PHONY: build test demo bench fuzz lint format memcheck clean distclean
+.PHONY: build test e2e demo bench fuzz lint format memcheck clean distclean
 .DEFAULT_GOAL := build
 
 # ninja uses all cores already.
@@ -19,6 +19,10 @@ build: $(BUILD)/build.ninja
 test: build $(BUILD)/asan/build.ninja
 	@ninja -C $(BUILD)/asan --quiet
 	@scripts/test $(BUILD) $(BUILD)/asan
+
+# Needs the programs of Kubernetes, or Go to build them; TESTS=smoke runs one file.
+e2e:
+	@tests/kube/run $(TESTS)
 
 demo: build
 	@$(BUILD)/gpu-scheduler demo
