@@ -38,6 +38,8 @@ void gang_planner_free(struct gang_planner *g)
 
 void gang_result_done(struct gang_result *result)
 {
+	if (!result)
+		return;
 	free(result->members);
 	free(result->leaves);
 	memset(result, 0, sizeof(*result));
@@ -188,9 +190,17 @@ static void classes_sort(struct gang_planner *g)
 		g->class_order[at] = i;
 	}
 	g->all_members = first;
-	g->main_class = g->class_order[0];
-	g->request = g->spec->classes[g->main_class].request;
-	g->members = g->spec->classes[g->main_class].count;
+}
+
+static void class_enter(struct gang_planner *g, uint32_t class)
+{
+	g->main_class = class;
+	g->request = g->spec->classes[class].request;
+	g->members = g->spec->classes[class].count;
+	g->whole_gpus = 0;
+	for (uint32_t i = 0; i < g->request->asks_count; i++)
+		if (g->request->asks[i].kind == ASK_WHOLE)
+			g->whole_gpus += g->request->asks[i].count;
 }
 
 static void volume_sum(struct gang_planner *g)
@@ -220,10 +230,6 @@ static void limits_read(struct gang_planner *g)
 	g->leaf_members_max = UINT32_MAX;
 	if (milli && g->member_milli)
 		g->leaf_members_max = (uint32_t)MIN(milli / g->member_milli, UINT32_MAX);
-	g->whole_gpus = 0;
-	for (uint32_t i = 0; i < g->request->asks_count; i++)
-		if (g->request->asks[i].kind == ASK_WHOLE)
-			g->whole_gpus += g->request->asks[i].count;
 }
 
 /* Grows an array of numbers or figures to n items, the new ones zeroed. */
@@ -243,18 +249,26 @@ static int grow_zeroed(void *items, size_t *len, size_t *cap, size_t n, size_t i
 
 #define ZEROED(v, n) grow_zeroed(&(v)->items, &(v)->len, &(v)->cap, (n), sizeof((v)->items[0]))
 
-static int scratch_begin(struct gang_planner *g)
+/* Figures so far are of another call or class. */
+static void figures_forget(struct gang_planner *g)
 {
 	g->spots.len = 0;
-	g->bans.len = 0;
-	g->tries = 0;
-	g->failure = 0;
-	g->plan = NULL;
-	if (++g->stamp == 0) { /* figures of 2^32 calls ago look like today's */
+	if (++g->stamp == 0) { /* those of 2^32 calls ago look like today's */
 		memset(g->memo, 0, sizeof(g->memo));
-		g->rooms.len = 0;
+		for (size_t i = 0; i < g->rooms.len; i++)
+			g->rooms.items[i].stamp = 0;
 		g->stamp = 1;
 	}
+}
+
+static int scratch_begin(struct gang_planner *g)
+{
+	figures_forget(g);
+	g->bans.len = 0;
+	g->tries = 0;
+	g->tries_max = MAX(MIN(GANG_WORK_MAX / MAX(g->all_members, 1), GANG_TRIES_MAX), GANG_TRIES_MIN);
+	g->failure = 0;
+	g->plan = NULL;
 	if (g->node_stamp_now > UINT32_MAX / 2) {
 		g->node_stamp.len = 0;
 		g->node_stamp_now = 0;
@@ -271,6 +285,7 @@ int gang_begin(struct gang_planner *g, const struct gang_spec *spec, struct gang
 	g->result = ret;
 	g->spec = spec;
 	classes_sort(g);
+	class_enter(g, g->class_order[0]);
 	volume_sum(g);
 	limits_read(g);
 	g->scope = g->request->domain == DOMAIN_NONE ? 0 : g->request->domain;
@@ -304,6 +319,37 @@ int gang_result_end(struct gang_planner *g, struct err *err)
 		       strerror(-g->failure));
 }
 
+/* The rules for leaves are those of the gang's main class. */
+static void scope_unbounded(struct gang_planner *g)
+{
+	g->scope = g->request->domain == DOMAIN_NONE ? 0 : g->request->domain;
+	g->leaf_nodes_max = UINT32_MAX;
+	g->leaf_members_max = UINT32_MAX;
+	g->leaf_milli_max = UINT64_MAX;
+}
+
+/* Whether each other class would fit if it were alone.  One that would not is the main
+ * class from here on, for it is the one to speak of: no set of leaves need be tried. */
+static bool others_fit(struct gang_planner *g)
+{
+	uint32_t main_class = g->main_class;
+
+	for (uint32_t i = 0; i < g->spec->classes_count; i++) {
+		if (i == main_class)
+			continue;
+		class_enter(g, i);
+		figures_forget(g);
+		if (!gang_class_fits(g)) {
+			scope_unbounded(g);
+			return false;
+		}
+	}
+	if (g->spec->classes_count > 1)
+		figures_forget(g);
+	class_enter(g, main_class);
+	return true;
+}
+
 int gang_plan(struct gang_planner *g, const struct gang_spec *spec, struct gang_result *ret,
 	      struct err *err)
 {
@@ -315,7 +361,7 @@ int gang_plan(struct gang_planner *g, const struct gang_spec *spec, struct gang_
 		return rc;
 	if (gang_begin(g, spec, ret) < 0)
 		return err_set(err, ENOMEM, "out of memory for a gang of %u", g->all_members);
-	ret->placed = gang_choose(g);
+	ret->placed = others_fit(g) && gang_choose(g);
 	if (ret->placed) {
 		ret->members_count = g->all_members;
 		g->failure = gang_result_finish(g, NULL, 0);

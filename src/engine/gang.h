@@ -45,7 +45,7 @@
 
 #define GANG_MEMBERS_MAX 65536
 #define GANG_CLASSES_MAX 64
-#define GANG_REASON_MAX	 320
+#define GANG_REASON_MAX	 448
 
 enum gang_mode {
 	GANG_PREFERRED, /* as well as it can be had */

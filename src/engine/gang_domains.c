@@ -165,7 +165,7 @@ static bool choose_adjacent(struct gang_planner *g, uint32_t level)
 	for (size_t i = 0; i < g->parents.len; i++)
 		if (level_of(g, &g->parents.items[i], level))
 			parent_best(g, &g->parents.items[i]);
-	while (!g->failure && g->tries < GANG_TRIES_MAX && (p = best_parent(g, level))) {
+	while (!g->failure && g->tries < g->tries_max && (p = best_parent(g, level))) {
 		if (!p->best.exact)
 			window_visit(g, p);
 		else if (g->rules_required && p->best.length > 1 &&
@@ -272,7 +272,7 @@ static bool choose_any(struct gang_planner *g, uint32_t level)
 			return true;
 		p->units_needed = 0;
 		/* Many domains can be tried in vain, but the scope has the last word. */
-		if (g->tries > GANG_TRIES_MAX && p->domain != g->scope)
+		if (g->tries > g->tries_max && p->domain != g->scope)
 			break;
 	}
 	return false;

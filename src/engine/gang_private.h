@@ -24,6 +24,8 @@
 
 #define GANG_MEMO      4096 /* states of nodes remembered in one call */
 #define GANG_TRIES_MAX 256  /* sets of leaves that are filled in vain, in one call */
+#define GANG_TRIES_MIN 8    /* for the largest gangs */
+#define GANG_WORK_MAX  (1u << 17) /* members placed in vain, in one call, about */
 
 /* Of one domain or place, in this call. */
 struct gang_room {
@@ -47,8 +49,8 @@ struct gang_spot {
 
 struct gang_memo {
 	uint32_t stamp, bucket;
-	uint32_t verdict;	   /* UINT32_MAX: not known yet, as the next two */
-	uint32_t room, empty_room; /* UINT32_MAX: not known yet */
+	uint32_t verdict, empty_verdict; /* UINT32_MAX: not known yet, as the next two */
+	uint32_t room, empty_room;
 };
 
 /* Consecutive children of one domain, with what they are compared by. */
@@ -116,7 +118,7 @@ struct gang_planner {
 	uint32_t level; /* required; 0: none */
 	bool rules_required, single_leaf;
 	bool plain; /* place as probed, without the scorer's choice of cards */
-	uint32_t tries;
+	uint32_t tries, tries_max;
 	uint32_t stamp;
 	int failure; /* first error of a callee, 0: none */
 
@@ -141,6 +143,10 @@ struct gang_planner {
 /* gang_room.c */
 /* What the node says to one member of the main class. */
 enum verdict gang_node_verdict(struct gang_planner *g, uint32_t node);
+/* The same if nothing ran there. */
+enum verdict gang_empty_verdict(struct gang_planner *g, uint32_t node);
+/* Whether all nodes together have room for the main class, were it alone. */
+bool gang_class_fits(struct gang_planner *g);
 struct gang_room *gang_room(struct gang_planner *g, uint32_t place);
 /* Visits the nodes below, once in a call. */
 struct gang_room *gang_room_exact(struct gang_planner *g, uint32_t place);

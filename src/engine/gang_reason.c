@@ -11,7 +11,9 @@
 
 #include "base/attr.h"
 
-#define WORDS_MAX 96
+#define WORDS_MAX      96
+#define ROOM_WORDS_MAX 256
+#define VERDICTS_SAID  3
 
 static void say(struct gang_planner *g, const char *format, ...) PRINTF(2, 3);
 
@@ -24,52 +26,139 @@ static void say(struct gang_planner *g, const char *format, ...)
 	va_end(arguments);
 }
 
-/* What one member wants of a node: "8 free GPUs". */
+/* What one member wants of a node: " with 8 free GPUs"; "" if no GPU. */
 static void member_words(const struct gang_planner *g, char *words)
 {
 	const struct ask *ask = g->request->asks;
 
 	if (g->whole_gpus)
-		snprintf(words, WORDS_MAX, "%u free GPU%s", g->whole_gpus,
+		snprintf(words, WORDS_MAX, " with %u free GPU%s", g->whole_gpus,
 			 g->whole_gpus == 1 ? "" : "s");
 	else if (!g->request->asks_count)
-		snprintf(words, WORDS_MAX, "room for a member");
+		words[0] = '\0';
 	else if (ask->kind == ASK_MIG)
-		snprintf(words, WORDS_MAX, "a free %.*s slice", (int)sizeof(ask->mig_profile),
+		snprintf(words, WORDS_MAX, " with a free %.*s slice", (int)sizeof(ask->mig_profile),
 			 ask->mig_profile);
 	else if (ask->core_milli)
-		snprintf(words, WORDS_MAX, "%d%% of a GPU free", ask->core_milli / 10);
+		snprintf(words, WORDS_MAX, " with %d%% of a GPU free", ask->core_milli / 10);
 	else
-		snprintf(words, WORDS_MAX, "room on a shared GPU");
+		snprintf(words, WORDS_MAX, " with room on a shared GPU");
 }
 
-/* "8 nodes", or where several members share a node "room for 8 members". */
+/* "8 nodes", or where several members share a node "room for 8 members"; "none". */
 static void amount_words(const struct gang_planner *g, uint32_t members, char *words)
 {
-	if (g->node_members == 1)
+	if (!members)
+		snprintf(words, WORDS_MAX, "none");
+	else if (g->node_members == 1)
 		snprintf(words, WORDS_MAX, "%u node%s", members, members == 1 ? "" : "s");
 	else
 		snprintf(words, WORDS_MAX, "room for %u member%s", members,
 			 members == 1 ? "" : "s");
 }
 
+/* The verdict most nodes would give if nothing ran there, of those not named yet. */
+static enum verdict most_frequent(const uint32_t by_verdict[VERDICT_COUNT])
+{
+	enum verdict most = FITS;
+
+	for (int v = FITS + 1; v < VERDICT_COUNT; v++)
+		if (by_verdict[v] > by_verdict[most])
+			most = (enum verdict)v;
+	return most;
+}
+
+/* "13 node(s) had too few GPUs", "Insufficient cpu on 13 nodes". */
+static size_t verdict_words(const struct request *r, enum verdict v, uint32_t nodes, char *words,
+			    size_t size)
+{
+	char text[GANG_REASON_MAX];
+	int len;
+
+	verdict_text(v, r, text, sizeof(text));
+	if (strncmp(text, "node(s)", strlen("node(s)")) == 0)
+		len = snprintf(words, size, "%u %s", nodes, text);
+	else
+		len = snprintf(words, size, "%s on %u node%s", text, nodes, nodes == 1 ? "" : "s");
+	return MIN((size_t)MAX(len, 0), size - 1);
+}
+
+/* No node could ever hold a member: what is in the way, the most frequent first. */
+static void say_no_node(struct gang_planner *g)
+{
+	uint32_t by_verdict[VERDICT_COUNT] = { 0 };
+	char *reason = g->result->reason;
+	size_t size = sizeof(g->result->reason), len;
+
+	for (uint32_t node = 0; node < cluster_nodes_end(g->cluster); node++)
+		if (cluster_node(g->cluster, node)->name)
+			by_verdict[gang_empty_verdict(g, node)]++;
+	if (!cluster_nodes_count(g->cluster)) {
+		say(g, "gang of %u: there are no nodes", g->all_members);
+		return;
+	}
+	by_verdict[FITS] = 0;
+	say(g, "gang of %u: no node could hold a member even if nothing ran there", g->all_members);
+	len = strlen(reason);
+	for (uint32_t i = 0; i < VERDICTS_SAID; i++) {
+		enum verdict v = most_frequent(by_verdict);
+
+		if (v == FITS || len + 2 >= size)
+			break;
+		len += (size_t)snprintf(reason + len, size - len, "%s", i ? ", " : ": ");
+		len += verdict_words(g->request, v, by_verdict[v], reason + len, size - len);
+		by_verdict[v] = 0;
+	}
+}
+
+/* What there is, and by how much the limits make it less. */
+static void room_words(const struct gang_planner *g, const struct gang_room *room, char *words)
+{
+	char have[WORDS_MAX], free[WORDS_MAX];
+
+	amount_words(g, room->members, have);
+	amount_words(g, room->free_members, free);
+	if (!room->free_members)
+		snprintf(words, ROOM_WORDS_MAX, "there %s none", g->node_members == 1 ? "are" : "is");
+	else if (room->free_members >= g->members)
+		snprintf(words, ROOM_WORDS_MAX, "the limits per leaf allow %s", have);
+	else if (room->members < room->free_members)
+		snprintf(words, ROOM_WORDS_MAX, "there %s only %s, of which the limits per leaf allow %s",
+			 g->node_members == 1 ? "are" : "is", free, have);
+	else
+		snprintf(words, ROOM_WORDS_MAX, "there %s only %s",
+			 g->node_members == 1 ? "are" : "is", have);
+}
+
+/* Whether it has to wait for others to end, or for another cluster. */
+static void never_words(struct gang_planner *g, const struct gang_room *room, char *words)
+{
+	uint32_t empty = gang_room_empty(g, g->scope);
+	char most[WORDS_MAX];
+
+	words[0] = '\0';
+	if (empty >= g->members)
+		return;
+	amount_words(g, empty, most);
+	if (empty == room->members)
+		snprintf(words, ROOM_WORDS_MAX, "; it would not fit even if nothing else ran");
+	else
+		snprintf(words, ROOM_WORDS_MAX, "; even if nothing else ran there would be only %s",
+			 most);
+}
+
 static void say_no_room(struct gang_planner *g, const struct gang_room *room)
 {
 	const char *scope = cluster_domain(g->cluster, g->scope)->name;
-	bool bounded = room->free_members >= g->members;
-	char member[WORDS_MAX], need[WORDS_MAX], have[WORDS_MAX];
+	char member[WORDS_MAX], need[WORDS_MAX], have[ROOM_WORDS_MAX], never[ROOM_WORDS_MAX];
 
 	member_words(g, member);
 	amount_words(g, g->members, need);
-	amount_words(g, room->members, have);
-	if (!g->node_members)
-		say(g,
-		    "gang of %u: no node could hold a member with %s, even if nothing ran there",
-		    g->all_members, member);
-	else
-		say(g, "gang of %u needs %s with %s each%s%s; %s %s", g->all_members, need, member,
-		    g->scope ? " in " : "", g->scope ? scope : "",
-		    bounded ? "the limits per leaf allow" : "there are only", have);
+	room_words(g, room, have);
+	never_words(g, room, never);
+	say(g, "gang of %u needs %s%s%s%s%s; %s%s", g->all_members, need, member,
+	    *member ? " each" : "",
+	    g->scope ? " in " : "", g->scope ? scope : "", have, never);
 }
 
 /* The domain of the required level, or a deeper one, that has the most room. */
@@ -84,6 +173,16 @@ static uint32_t best_of_level(struct gang_planner *g)
 		     gang_room_exact(g, d)->members > gang_room_exact(g, best)->members))
 			best = d;
 	return best;
+}
+
+static bool level_could_hold(struct gang_planner *g)
+{
+	for (uint32_t d = g->scope; d != DOMAIN_NONE;
+	     d = gang_domain_next(g->cluster, d, g->scope, true))
+		if (cluster_domain(g->cluster, d)->level == g->level &&
+		    gang_room_empty(g, d) >= g->members)
+			return true;
+	return false;
 }
 
 static void say_level(struct gang_planner *g, uint32_t best)
@@ -102,8 +201,9 @@ static void say_level(struct gang_planner *g, uint32_t best)
 		return;
 	}
 	amount_words(g, gang_room_exact(g, best)->members, have);
-	say(g, "gang of %u needs %s with %s each in one %s; the best, %s, has %s", g->all_members,
-	    need, member, level, cluster_domain(g->cluster, best)->name, have);
+	say(g, "gang of %u needs %s%s%s in one %s; the best, %s, has %s%s", g->all_members,
+	    need, member, *member ? " each" : "", level, cluster_domain(g->cluster, best)->name, have,
+	    level_could_hold(g) ? "" : "; none could hold it even if nothing else ran");
 }
 
 struct nearest {
@@ -164,7 +264,7 @@ static void say_rules(struct gang_planner *g, uint32_t level)
 	else
 		snprintf(where, sizeof(where), "%u adjacent %s", best.length,
 			 leaves ? "leaves" : "spines");
-	say(g, "gang of %u needs %s in %s; the best%s%s%s has %s with %s in %s", g->all_members,
+	say(g, "gang of %u needs %s in %s; the best%s%s%s has %s%s in %s", g->all_members,
 	    need, where, best.domain ? (leaves ? " spine, " : " domain, ") : " of the fabric",
 	    best.domain ? cluster_domain(g->cluster, best.domain)->name : "",
 	    best.domain ? "," : "", have, member,
@@ -199,6 +299,10 @@ void gang_say_why(struct gang_planner *g)
 
 	g->node_members = gang_empty_node_room(g);
 	count_verdicts(g);
+	if (!g->node_members) {
+		say_no_node(g);
+		return;
+	}
 	if (room->members < g->members) {
 		say_no_room(g, room);
 		return;

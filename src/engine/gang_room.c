@@ -97,9 +97,9 @@ static void gpu_empty(struct gpu *gpu)
 	memset(&gpu->mig, 0, sizeof(gpu->mig));
 }
 
-static uint32_t probe_empty(const struct gang_planner *g, const struct node *n)
+/* The node as if nothing ran there; its GPUs are copied into `gpus`. */
+static struct node node_emptied(const struct node *n, struct gpu gpus[GPU_MAX])
 {
-	struct gpu gpus[GPU_MAX];
 	struct node trial = *n;
 
 	memcpy(gpus, n->gpus, n->gpus_count * sizeof(*gpus));
@@ -115,6 +115,14 @@ static uint32_t probe_empty(const struct gang_planner *g, const struct node *n)
 	trial.free_milli = trial.total_milli;
 	trial.free = n->allocatable;
 	trial.extended = n->extended_total;
+	return trial;
+}
+
+static uint32_t probe_empty(const struct gang_planner *g, const struct node *n)
+{
+	struct gpu gpus[GPU_MAX];
+	struct node trial = node_emptied(n, gpus);
+
 	return probe(g, &trial);
 }
 
@@ -123,7 +131,14 @@ static struct gang_memo *memo_of(struct gang_planner *g, uint32_t bucket)
 	struct gang_memo *memo = &g->memo[bucket % GANG_MEMO];
 
 	if (memo->stamp != g->stamp || memo->bucket != bucket)
-		*memo = (struct gang_memo){ g->stamp, bucket, UNKNOWN, UNKNOWN, UNKNOWN };
+		*memo = (struct gang_memo){
+			.stamp = g->stamp,
+			.bucket = bucket,
+			.verdict = UNKNOWN,
+			.empty_verdict = UNKNOWN,
+			.room = UNKNOWN,
+			.empty_room = UNKNOWN,
+		};
 	return memo;
 }
 
@@ -152,6 +167,34 @@ enum verdict gang_node_verdict(struct gang_planner *g, uint32_t node)
 	if (memo->verdict == UNKNOWN)
 		memo->verdict = assign_state(g->cluster, NULL, g->request, n, &a);
 	return (enum verdict)memo->verdict;
+}
+
+enum verdict gang_empty_verdict(struct gang_planner *g, uint32_t node)
+{
+	const struct node *n = cluster_node(g->cluster, node);
+	enum verdict v = fit_identity(g->cluster, g->request, node);
+	struct gang_memo *memo = memo_of(g, n->bucket);
+	struct gpu gpus[GPU_MAX];
+	struct assignment a;
+
+	if (v != FITS)
+		return v;
+	if (memo->empty_verdict == UNKNOWN) {
+		struct node trial = node_emptied(n, gpus);
+
+		memo->empty_verdict = assign_state(g->cluster, NULL, g->request, &trial, &a);
+	}
+	return (enum verdict)memo->empty_verdict;
+}
+
+bool gang_class_fits(struct gang_planner *g)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t node = 0; node < cluster_nodes_end(g->cluster) && sum < g->members; node++)
+		if (cluster_node(g->cluster, node)->name)
+			sum += gang_node_room(g, node);
+	return sum >= g->members;
 }
 
 static uint32_t node_empty_room(struct gang_planner *g, uint32_t node)

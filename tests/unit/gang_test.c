@@ -161,7 +161,89 @@ TEST(max_nodes_per_leaf_bounds_what_a_gang_takes)
 	CHECK_INT(f.result.leaves_count, 4);
 	REFUSED(&f, 9);
 	CHECK_STR(f.result.reason, "gang of 9 needs 9 nodes with 8 free GPUs each; the limits per "
-				   "leaf allow 8 nodes");
+				   "leaf allow 8 nodes; it would not fit even if nothing else ran");
+	occupy_leaf(&f, 1, 1, 4);
+	occupy_leaf(&f, 1, 2, 4);
+	REFUSED(&f, 10);
+	CHECK_STR(f.result.reason,
+		  "gang of 10 needs 10 nodes with 8 free GPUs each; there are only 8 nodes, of "
+		  "which the limits per leaf allow 4 nodes; even if nothing else ran there would "
+		  "be only 8 nodes");
+}
+
+TEST(a_reason_says_what_no_node_has)
+{
+	FABRIC(f, 1, 2, 4);
+	occupy_leaf(&f, 1, 1, 4);
+	f.request.min_network_gbps = 800;
+	REFUSED(&f, 2);
+	CHECK_STR(f.result.reason,
+		  "gang of 2: no node could hold a member even if nothing ran there: network "
+		  "bandwidth unknown or below 800 Gbit/s (label "
+		  "topology.scheduler/network-bandwidth) on 8 nodes");
+	f.request.min_network_gbps = 0;
+	f.request.asks[0].count = 9;
+	REFUSED(&f, 2);
+	CHECK_STR(f.result.reason, "gang of 2: no node could hold a member even if nothing ran "
+				   "there: 8 node(s) had too few GPUs");
+	f.request.asks[0].count = 8;
+	f.request.domain = cluster_domain_find(f.cluster, (const char *[]){ "s1", "l2" }, 2);
+	f.request.needs.cpu_milli = 65000;
+	REFUSED(&f, 2);
+	CHECK_STR(f.result.reason,
+		  "gang of 2: no node could hold a member even if nothing ran there: 4 node(s) "
+		  "were outside the required domain, Insufficient cpu on 4 nodes");
+}
+
+TEST(a_reason_says_whether_waiting_helps)
+{
+	FABRIC(f, 1, 2, 4);
+	REFUSED(&f, 9);
+	CHECK_STR(f.result.reason, "gang of 9 needs 9 nodes with 8 free GPUs each; there are only "
+				   "8 nodes; it would not fit even if nothing else ran");
+	REFUSED(&f, 5, .level = 2, .level_mode = GANG_REQUIRED);
+	CHECK_STR(f.result.reason,
+		  "gang of 5 needs 5 nodes with 8 free GPUs each in one domain of level 2; the "
+		  "best, l1, has 4 nodes; none could hold it even if nothing else ran");
+	occupy_leaf(&f, 1, 1, 4);
+	REFUSED(&f, 9);
+	CHECK_STR(f.result.reason, "gang of 9 needs 9 nodes with 8 free GPUs each; there are only "
+				   "4 nodes; even if nothing else ran there would be only 8 nodes");
+	occupy_leaf(&f, 1, 2, 4);
+	REFUSED(&f, 2);
+	CHECK_STR(f.result.reason,
+		  "gang of 2 needs 2 nodes with 8 free GPUs each; there are none");
+}
+
+TEST(a_fabric_without_nodes_says_so)
+{
+	FABRIC(f, 0, 0, 0);
+	REFUSED(&f, 2);
+	CHECK_STR(f.result.reason, "gang of 2: there are no nodes");
+}
+
+/* A class that has no room alone is refused before anything is placed. */
+TEST(a_class_that_fits_nowhere_is_named)
+{
+	FABRIC(f, 1, 2, 4);
+	struct request worker;
+	static struct pod_spec workers[60000];
+	static char uids[60000][16];
+	struct gang_class classes[] = { { &f.request, f.pods, 1 }, { &worker, workers, 60000 } };
+	struct gang_spec spec = { .classes = classes, .classes_count = 2 };
+
+	request_init(&worker);
+	worker.needs.cpu_milli = 1000;
+	name_pods(&f);
+	for (uint32_t i = 0; i < ARRAY_SIZE(workers); i++) {
+		snprintf(uids[i], sizeof(uids[i]), "worker-%u", i);
+		workers[i] = (struct pod_spec){ .uid = uids[i] };
+	}
+	CHECK(gang_plan(f.planner, &spec, &f.result, NULL) == 0);
+	CHECK(!f.result.placed);
+	CHECK_INT(f.result.refused_class, 1);
+	CHECK_STR(f.result.reason,
+		  "gang of 60001 needs room for 60000 members; there is only room for 512 members; it would not fit even if nothing else ran");
 }
 
 TEST(max_gpus_per_leaf_bounds_what_a_gang_takes)
@@ -292,7 +374,8 @@ TEST(the_preferred_and_the_required_domain_hold)
 	CHECK_STR(leaves_of(&f), "s2/l3");
 	REFUSED(&f, 5);
 	CHECK_STR(f.result.reason,
-		  "gang of 5 needs 5 nodes with 8 free GPUs each in l3; there are only 4 nodes");
+		  "gang of 5 needs 5 nodes with 8 free GPUs each in l3; there are only 4 nodes; it "
+		  "would not fit even if nothing else ran");
 }
 
 TEST(a_flat_cluster_is_one_leaf)
