@@ -9,9 +9,9 @@
 
 /* What of a GPU changes with placements.  No padding: it is compared as bytes. */
 struct gpu_state {
-	uint32_t mem_free_mib;
+	int32_t mem_free_mib;
 	uint32_t group;
-	uint16_t core_free_milli;
+	int16_t core_free_milli;
 	uint16_t tenants;
 	uint8_t use;
 	uint8_t healthy;
@@ -81,6 +81,16 @@ static size_t kind_bytes(const struct node *n, char *buf)
 	return (size_t)(at - buf);
 }
 
+static uint32_t profile_number(struct cluster *c)
+{
+	uint32_t number = c->free_profile;
+
+	if (!number)
+		return (uint32_t)c->profiles.len++;
+	c->free_profile = c->profiles.items[number].next_free;
+	return number;
+}
+
 int profile_of(struct cluster *c, const struct node *n, uint32_t *ret)
 {
 	size_t size = sizeof(struct node_kind) + n->gpus_count * sizeof(struct gpu_kind) +
@@ -89,21 +99,38 @@ int profile_of(struct cluster *c, const struct node *n, uint32_t *ret)
 	char *bytes = malloc(size);
 	size_t len;
 
+	*ret = PROFILE_NONE;
 	if (!bytes)
 		return -ENOMEM;
 	len = kind_bytes(n, bytes);
 	if (map_get_u32(&c->profile_ids, bytes, len, ret)) {
+		c->profiles.items[*ret].nodes++;
 		free(bytes);
 		return 0;
 	}
-	*ret = (uint32_t)c->profiles.len;
+	*ret = PROFILE_NONE;
 	if (vec_reserve(&c->profiles, c->profiles.len + 1) < 0 ||
-	    map_put_u32(&c->profile_ids, bytes, len, *ret) < 0) {
+	    map_reserve(&c->profile_ids, c->profile_ids.len + 1) < 0) {
 		free(bytes);
 		return -ENOMEM;
 	}
-	c->profiles.items[c->profiles.len++] = bytes;
+	*ret = profile_number(c);
+	c->profiles.items[*ret] = (struct profile){ .bytes = bytes, .len = len, .nodes = 1 };
+	if (map_put_u32(&c->profile_ids, bytes, len, *ret) < 0)
+		abort();         /* reserved */
 	return 0;
+}
+
+void profile_release(struct cluster *c, uint32_t profile)
+{
+	struct profile *p = &c->profiles.items[profile];
+
+	if (profile == PROFILE_NONE || --p->nodes)
+		return;
+	map_del(&c->profile_ids, p->bytes, p->len);
+	free(p->bytes);
+	*p = (struct profile){ .next_free = c->free_profile };
+	c->free_profile = profile;
 }
 
 static size_t state_bytes(const struct node *n, char *buf)
@@ -137,6 +164,8 @@ int buckets_init(struct cluster *c)
 	c->key = malloc(STATE_MAX);
 	if (!c->key)
 		return -ENOMEM;
+	if (vec_push(&c->profiles, (struct profile){0}) < 0)
+		return -ENOMEM;
 	return vec_push(&c->buckets, (struct bucket){ .nodes = 1 });
 }
 
@@ -146,7 +175,7 @@ void buckets_done(struct cluster *c)
 		if (c->buckets.items[i].nodes)
 			pool_free(&c->pool, c->buckets.items[i].key, c->buckets.items[i].key_len);
 	for (size_t i = 0; i < c->profiles.len; i++)
-		free(c->profiles.items[i]);
+		free(c->profiles.items[i].bytes);
 	vec_done(&c->profiles);
 	map_done(&c->profile_ids);
 	vec_done(&c->buckets);

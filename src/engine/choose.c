@@ -36,6 +36,17 @@ static uint32_t unhealthy(const struct node *n)
 	return gpus;
 }
 
+/* Those that could be had whole if they were well. */
+static uint32_t unhealthy_idle(const struct node *n)
+{
+	uint32_t gpus = unhealthy(n);
+
+	gpuset_each(gpu, gpus)
+		if (n->gpus[gpu].use != GPU_IDLE || n->gpus[gpu].mig_mode)
+			gpus &= ~gpuset_one(gpu);
+	return gpus;
+}
+
 static void add_hold(struct assignment *ret, const struct ask *a, uint8_t ask, struct hold hold)
 {
 	hold.ask = ask;
@@ -55,7 +66,7 @@ static enum verdict too_few(const struct ask *a, const struct node *n, uint32_t 
 		return NO_GPU;
 	if (gpuset_count(models) < a->count)
 		return WRONG_MODEL;
-	if (gpuset_count(usable | (models & unhealthy(n))) >= a->count)
+	if (gpuset_count(usable | (models & unhealthy_idle(n))) >= a->count)
 		return UNHEALTHY_GPU;
 	return NO_FREE_GPU;
 }
@@ -64,7 +75,7 @@ static enum verdict too_few(const struct ask *a, const struct node *n, uint32_t 
 static enum verdict pinned(const struct ask *a, const struct node *n, uint32_t models,
 			   uint32_t usable)
 {
-	if (a->pinned & ~gpuset_range(0, n->gpus_count))
+	if (a->pinned & ~gpuset_range(0, n->gpus_count) || gpuset_count(a->pinned) != a->count)
 		return NO_SUCH_GPU;
 	if (a->pinned & ~models)
 		return WRONG_MODEL;
@@ -172,7 +183,7 @@ static enum verdict share_fits(const struct ask *a, const struct gpu *g, uint16_
 		return NO_FREE_GPU;
 	if (a->core_milli > g->core_free_milli)
 		return NO_GPU_CORE;
-	if (g->mem_mib && ask_mem_mib(a, g) > g->mem_free_mib)
+	if (g->mem_mib && (int64_t)ask_mem_mib(a, g) > g->mem_free_mib)
 		return NO_GPU_MEMORY;
 	if (is_seat(a, g) && g->tenants >= seats)
 		return NO_SHARED_SEAT;
@@ -310,8 +321,10 @@ static enum verdict choose_slices(const struct ask *a, uint8_t ask, const struct
 	usable = sliceable(n, models);
 	if (profile < 0 || !usable)
 		return NO_MIG_PROFILE;
-	if (a->pinned && a->pinned & ~usable)
+	if (a->pinned & ~gpuset_range(0, n->gpus_count))
 		return NO_SUCH_GPU;
+	if (a->pinned & ~usable)
+		return NO_MIG_PROFILE;
 	if (a->pinned)
 		usable = a->pinned;
 	usable &= ~unhealthy(n);

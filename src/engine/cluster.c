@@ -20,13 +20,13 @@ static void node_summarise(struct node *n)
 		if (!g->healthy)
 			continue;
 		n->total_milli += CORE_WHOLE;
-		n->free_milli += g->core_free_milli;
+		n->free_milli += (uint32_t)MAX(g->core_free_milli, 0);
 		if (g->mig_mode)
 			continue;
 		if (g->use == GPU_IDLE)
 			n->idle |= gpuset_one(i);
 		if (g->core_free_milli > n->top_core_milli)
-			n->top_core_milli = g->core_free_milli;
+			n->top_core_milli = (uint16_t)g->core_free_milli;
 	}
 	n->idle_gpus = (uint8_t)gpuset_count(n->idle);
 }

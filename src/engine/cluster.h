@@ -41,10 +41,10 @@ enum gpu_use {
 struct gpu {
 	uint32_t uuid;            /* cluster_intern() */
 	uint32_t mem_mib;         /* 0: unknown, never a limit */
-	uint32_t mem_free_mib;
+	int32_t mem_free_mib;     /* negative: more is held than the card has, see hold_force() */
 	uint32_t group;           /* only pods of this group may share it; 0: everybody */
 	uint16_t model;
-	uint16_t core_free_milli;
+	int16_t core_free_milli;
 	uint16_t tenants;         /* holds on it */
 	uint8_t use;              /* enum gpu_use */
 	uint8_t healthy;
@@ -68,7 +68,8 @@ struct taint {
 	uint8_t unused[3];
 };
 
-/* What the caller says of a node.  Everything is copied. */
+/* What the caller says of a node.  Copied, except links and mig: those are borrowed until the
+ * node is changed, or removed (and while slices of that geometry are in use). */
 struct gpu_spec {
 	const char *uuid;         /* unique in the cluster */
 	const char *model;
@@ -214,9 +215,10 @@ static inline uint32_t cluster_resource(struct cluster *c, const char *name)
 /* 0; -EEXIST a node or a GPU of that name is there already; -EINVAL; -ENOMEM. */
 int cluster_node_add(struct cluster *c, const struct node_spec *spec, uint32_t *ret,
 		     struct err *err);
-/* Replaces what is known of the node.  Its placements stay; those on a GPU that is no
- * longer reported are dropped with their pod's other holds kept.  Moving to another
- * domain is allowed. */
+/* Replaces what is known of the node; moving to another domain is allowed.  Its placements
+ * stay, whatever is reported: a GPU that is in use and no longer there is kept behind the
+ * others as unhealthy until its pods are gone, keeps its MIG mode and geometry, and may be
+ * held beyond the memory that it reports now. */
 int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec *spec,
 			struct err *err);
 /* Forgets the node and every placement on it.  Its number may be used again. */

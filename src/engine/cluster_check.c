@@ -13,7 +13,7 @@ static uint64_t hash_text(const char *s, uint64_t seed)
 static uint64_t digest_gpu(const struct cluster *c, const struct gpu *g, uint64_t seed)
 {
 	uint32_t figures[] = {
-		g->mem_mib, g->mem_free_mib, g->core_free_milli, g->tenants, g->use, g->healthy,
+		g->mem_mib, (uint32_t)g->mem_free_mib, (uint32_t)g->core_free_milli, g->tenants, g->use, g->healthy,
 		g->numa, g->island, g->mig_mode, g->mig.used, g->mig.compute, g->mig.media,
 	};
 	uint64_t sum = hash_bytes(figures, sizeof(figures), seed);
@@ -98,13 +98,13 @@ static const char *check_gpu(const struct cluster *c, const struct node *n, uint
 	}
 	if (wholes > 1 || (wholes && tenants > 1))
 		return "a whole GPU has two holders";
-	if (core > CORE_WHOLE || (g->mem_mib && mem > g->mem_mib))
+	if (core > CORE_WHOLE)
 		return "a GPU is over capacity";
 	if (tenants != g->tenants || (slices & 0xff) != g->mig.used)
 		return "a GPU's tenants are not its holds";
-	if (!wholes && !slices && g->core_free_milli != CORE_WHOLE - core)
+	if (!wholes && !slices && g->core_free_milli != CORE_WHOLE - (int32_t)core)
 		return "a GPU's free core is not what its holds leave";
-	if (g->mem_mib && g->mem_free_mib != (wholes ? 0 : g->mem_mib - mem))
+	if (g->mem_mib && g->mem_free_mib != (wholes ? 0 : (int64_t)g->mem_mib - mem))
 		return "a GPU's free memory is not what its holds leave";
 	return NULL;
 }

@@ -28,6 +28,8 @@
 #define LOG_SIZE (1u << 16)
 #define BUCKET_EMPTY 0
 #define NODES_MAX 1000000u
+#define LOGGED_NODES 2048         /* of a domain whose steps are told block by block */
+#define RESOURCE_MAX (INT64_C(1) << 48)
 
 enum change_kind { CHANGE_VOID, CHANGE_SLOT, CHANGE_BLOCK };
 
@@ -38,6 +40,15 @@ struct change {
 	uint16_t top_core_milli;         /* as in the node */
 	uint8_t idle_gpus;
 	uint8_t kind;                    /* enum change_kind */
+};
+
+#define PROFILE_NONE 0
+
+struct profile {
+	char *bytes;                     /* NULL: not in use */
+	size_t len;
+	uint32_t nodes;                  /* that share it */
+	uint32_t next_free;
 };
 
 struct bucket {
@@ -60,7 +71,8 @@ struct cluster {
 	uint32_t models_count;
 	uint64_t model_free_milli[MODEL_MAX];
 	struct map profile_ids;          /* static parts of nodes, as bytes */
-	VEC(char *) profiles;            /* the same bytes, to free them */
+	VEC(struct profile) profiles;
+	uint32_t free_profile;           /* 0: none */
 
 	VEC(struct node) nodes;
 	VEC(uint32_t) free_nodes;
@@ -89,6 +101,7 @@ struct cluster {
 
 	struct change *log;
 	uint64_t log_head;               /* entries ever written */
+	uint32_t steps_epoch;            /* moves when a large domain has changed its step */
 
 	VEC(struct pod *) pods;
 	VEC(uint32_t) free_pods;
@@ -115,8 +128,9 @@ void domain_steps(struct cluster *c, uint32_t domain);
 /* bucket.c */
 int buckets_init(struct cluster *c);
 void buckets_done(struct cluster *c);
-/* The number of the node's static part. */
+/* The number of the node's static part, PROFILE_NONE on error; counted until released. */
 int profile_of(struct cluster *c, const struct node *n, uint32_t *ret);
+void profile_release(struct cluster *c, uint32_t profile);
 /* Room for one more bucket, so that bucket_enter() cannot fail. */
 int bucket_reserve(struct cluster *c);
 void bucket_enter(struct cluster *c, struct node *n);
@@ -139,6 +153,12 @@ void pods_done(struct cluster *c);
 /* Books or gives back one hold on its GPU; hold_book: false if there is no room. */
 bool hold_book(const struct node *n, const struct hold *h, uint16_t seats);
 void hold_release(const struct node *n, const struct hold *h);
+/* Books what is held already, also where there is no room by now: what is free goes below
+ * zero.  False: the card is used in a way that cannot be. */
+bool hold_force(const struct node *n, const struct hold *h);
+/* Amounts from outside that sums cannot overflow: 0..RESOURCE_MAX. */
+bool resources_sane(const struct resources *r);
+bool extended_sane(const struct extended *items, uint32_t count);
 /* Takes from what is free (sign 1) or gives back (-1). */
 void resources_take(struct resources *free, const struct resources *needs, int sign);
 void extended_take(struct node *n, const struct extended *needs, uint32_t count, int sign);

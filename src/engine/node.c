@@ -30,9 +30,17 @@ static int spec_check(const struct node_spec *spec, struct err *err)
 	    spec->extended_count > NODE_EXTENDED_MAX)
 		return err_set(err, EINVAL, "node %s: too many labels, taints or resources",
 			       spec->name);
+	if (!resources_sane(&spec->allocatable) ||
+	    !extended_sane(spec->extended, spec->extended_count))
+		return err_set(err, EINVAL,
+			       "node %s: an allocatable amount is negative or above 2^48",
+			       spec->name);
 	for (uint32_t i = 0; i < spec->gpus_count; i++) {
 		if (!spec->gpus[i].uuid || !*spec->gpus[i].uuid)
 			return err_set(err, EINVAL, "node %s: GPU %u has no UUID", spec->name, i);
+		if (spec->gpus[i].mem_mib > INT32_MAX)
+			return err_set(err, EINVAL, "node %s: GPU %u has more than 2 PiB of memory",
+				       spec->name, i);
 		for (uint32_t j = 0; j < i; j++)
 			if (!strcmp(spec->gpus[i].uuid, spec->gpus[j].uuid))
 				return err_set(err, EEXIST, "node %s: GPU UUID %s comes twice",
@@ -89,20 +97,21 @@ static int fill_gpus(struct cluster *c, const struct node_spec *spec, struct nod
 				       "node %s: out of memory, or more than %u GPU models",
 				       spec->name, MODEL_MAX);
 		g->mem_mib = from->mem_mib;
-		g->mem_free_mib = from->mem_mib;
+		g->mem_free_mib = (int32_t)from->mem_mib;
 		g->core_free_milli = CORE_WHOLE;
 		g->healthy = !from->unhealthy;
 		g->numa = from->numa;
 		g->island = spec->links ? spec->links->island[i] : 0;
 		g->load_percent = from->load_percent;
-		g->mig_mode = from->mig_mode && spec->mig;
+		g->mig_mode = from->mig_mode;
 	}
 	n->gpus_count = (uint8_t)spec->gpus_count;
 	return 0;
 }
 
-static void node_clear(struct node *n)
+static void node_clear(struct cluster *c, struct node *n)
 {
+	profile_release(c, n->profile);
 	free((char *)n->name);
 	free(n->gpus);
 	free(n->extended);
@@ -193,6 +202,7 @@ int cluster_node_add(struct cluster *c, const struct node_spec *spec, uint32_t *
 	struct node n;
 	uint32_t node;
 
+	e->code = 0;
 	if (spec_check(spec, e) < 0 || spec_check_unique(c, spec, NODE_NONE, e) < 0)
 		return -e->code;
 	if (cluster_node_find(c, spec->name) != NODE_NONE)
@@ -201,7 +211,7 @@ int cluster_node_add(struct cluster *c, const struct node_spec *spec, uint32_t *
 		return err_set(e, ENOSPC, "more than %u nodes", NODES_MAX);
 	if (node_fill(c, spec, &n, e) < 0 || node_reserve(c) < 0 ||
 	    slot_take(c, n.domain, node_model(&n), &n.slot) < 0) {
-		node_clear(&n);
+		node_clear(c, &n);
 		return e->code ? -e->code : err_set(e, ENOMEM, "out of memory");
 	}
 	node = node_number(c);
@@ -209,7 +219,7 @@ int cluster_node_add(struct cluster *c, const struct node_spec *spec, uint32_t *
 	    map_put_u32(&c->node_ids, n.name, strlen(n.name), node) < 0) {
 		uuids_forget(c, &n);
 		slot_release(c, n.slot);
-		node_clear(&n);
+		node_clear(c, &n);
 		c->nodes.items[node] = n;
 		c->free_nodes.items[c->free_nodes.len++] = node;
 		return err_set(e, ENOMEM, "out of memory");
@@ -222,8 +232,62 @@ int cluster_node_add(struct cluster *c, const struct node_spec *spec, uint32_t *
 	return 0;
 }
 
-/* Moves the placements from the old record to the new one, by UUID.  A hold on a GPU
- * that is no longer there is dropped. */
+static uint8_t gpu_by_uuid(const struct node *n, uint32_t uuid)
+{
+	uint8_t gpu = 0;
+
+	while (gpu < n->gpus_count && n->gpus[gpu].uuid != uuid)
+		gpu++;
+	return gpu;
+}
+
+/* A card that was in use and is not reported any more: its pods have not said goodbye, and
+ * it may be back with the next report.  It stays behind the others, unhealthy. */
+static int gpu_keep(struct node *n, const struct gpu *missing)
+{
+	struct gpu *gpus;
+
+	if (n->gpus_count == GPU_MAX)
+		return 0;                /* no id left: its holds are given up */
+	gpus = realloc(n->gpus, (n->gpus_count + 1u) * sizeof(*gpus));
+	if (!gpus)
+		return -ENOMEM;
+	n->gpus = gpus;
+	gpus[n->gpus_count++] = (struct gpu){
+		.uuid = missing->uuid,
+		.mem_mib = missing->mem_mib,
+		.mem_free_mib = (int32_t)missing->mem_mib,
+		.model = missing->model,
+		.core_free_milli = CORE_WHOLE,
+		.numa = missing->numa,
+		.island = missing->island,
+	};
+	return 0;
+}
+
+/* What somebody is using does not change under him, whatever is said of it: a card stays in
+ * or out of MIG mode, slices keep their geometry, and no card is gone. */
+static int keep_in_use(struct cluster *c, const struct node *old, struct node *n)
+{
+	for (uint8_t i = 0; i < old->gpus_count; i++) {
+		const struct gpu *g = &old->gpus[i];
+		uint8_t gpu = gpu_by_uuid(n, g->uuid);
+
+		if (!g->tenants)
+			continue;
+		if (gpu == n->gpus_count && gpu_keep(n, g) < 0)
+			return -ENOMEM;
+		if (gpu == n->gpus_count)
+			continue;
+		n->gpus[gpu].mig_mode = g->mig_mode;
+		if (g->use == GPU_SLICED)
+			n->mig = old->mig;
+	}
+	profile_release(c, n->profile);
+	return profile_of(c, n, &n->profile);
+}
+
+/* Moves the placements from the old record to the new one, by UUID. */
 static void holds_move(struct cluster *c, const struct node *old, struct node *n)
 {
 	n->first_pod = old->first_pod;
@@ -233,37 +297,15 @@ static void holds_move(struct cluster *c, const struct node *old, struct node *n
 
 		for (uint16_t i = 0; i < pod->holds_count; i++) {
 			struct hold h = pod->holds[i];
-			uint32_t uuid = old->gpus[h.gpu].uuid;
 
-			for (uint8_t g = 0; g < n->gpus_count; g++) {
-				/* A slice means something in its own geometry only. */
-				if (n->gpus[g].uuid != uuid ||
-				    (h.kind == ASK_MIG && old->mig != n->mig))
-					continue;
-				h.gpu = g;
-				/* A new driver may report less memory: what is held stays. */
-				if (h.kind == ASK_SHARE && n->gpus[g].mem_mib)
-					h.mem_mib = MIN(h.mem_mib, n->gpus[g].mem_free_mib);
-				if (hold_book(n, &h, UINT16_MAX))
-					pod->holds[kept++] = h;
-			}
+			h.gpu = gpu_by_uuid(n, old->gpus[h.gpu].uuid);
+			if (h.gpu < n->gpus_count && hold_force(n, &h))
+				pod->holds[kept++] = h;
 		}
 		pod->holds_count = kept;
 		resources_take(&n->free, &pod->needs, 1);
 		extended_take(n, pod->extended, pod->extended_count, 1);
 	}
-}
-
-/* A card cannot change into or out of MIG mode while somebody is on it, whatever is said of
- * it: the mode that it reports is the one it will have. */
-static int modes_keep(struct cluster *c, const struct node *old, struct node *n)
-{
-	for (uint8_t i = 0; i < old->gpus_count; i++)
-		for (uint8_t g = 0; g < n->gpus_count; g++)
-			if (old->gpus[i].tenants && old->gpus[i].uuid == n->gpus[g].uuid &&
-			    old->mig == n->mig)
-				n->gpus[g].mig_mode = old->gpus[i].mig_mode;
-	return profile_of(c, n, &n->profile);
 }
 
 static bool same_block(const struct node *a, const struct node *b)
@@ -279,16 +321,17 @@ int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec
 	struct node n, *old;
 	uint32_t slot = c->nodes.items[node].slot;
 
+	e->code = 0;
 	if (spec_check(spec, e) < 0 || spec_check_unique(c, spec, node, e) < 0)
 		return -e->code;
 	if (strcmp(spec->name, c->nodes.items[node].name))
 		return err_set(e, EINVAL, "node %s cannot be renamed to %s",
 			       c->nodes.items[node].name, spec->name);
-	if (node_fill(c, spec, &n, e) < 0 || modes_keep(c, &c->nodes.items[node], &n) < 0 ||
+	if (node_fill(c, spec, &n, e) < 0 || keep_in_use(c, &c->nodes.items[node], &n) < 0 ||
 	    map_reserve(&c->gpu_ids, c->gpu_ids.len + n.gpus_count) < 0 ||
 	    (!same_block(&n, &c->nodes.items[node]) &&
 	     slot_take(c, n.domain, node_model(&n), &slot) < 0)) {
-		node_clear(&n);
+		node_clear(c, &n);
 		return e->code ? -e->code : err_set(e, ENOMEM, "out of memory");
 	}
 	old = node_at(c, node);
@@ -303,7 +346,7 @@ int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec
 	map_del(&c->node_ids, old->name, strlen(old->name));
 	n.slot = slot;
 	n.rank = old->rank;
-	node_clear(old);
+	node_clear(c, old);
 	*old = n;
 	if (uuids_learn(c, old, node) < 0 ||
 	    map_put_u32(&c->node_ids, old->name, strlen(old->name), node) < 0)
@@ -327,7 +370,7 @@ void cluster_node_remove(struct cluster *c, uint32_t node)
 	map_del(&c->node_ids, n->name, strlen(n->name));
 	slot_release(c, n->slot);
 	log_slot(c, n->slot);
-	node_clear(n);
+	node_clear(c, n);
 	c->free_nodes.items[c->free_nodes.len++] = node;
 	domain_steps(c, domain);
 }
@@ -346,7 +389,7 @@ void cluster_gpu_health(struct cluster *c, uint32_t node, uint8_t gpu, bool heal
 void nodes_done(struct cluster *c)
 {
 	for (size_t i = 0; i < c->nodes.len; i++)
-		node_clear(&c->nodes.items[i]);
+		node_clear(c, &c->nodes.items[i]);
 	vec_done(&c->nodes);
 	vec_done(&c->free_nodes);
 	vec_done(&c->by_name);

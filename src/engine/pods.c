@@ -19,29 +19,35 @@ static bool book_whole(struct gpu *g)
 	return true;
 }
 
+static void take_share(struct gpu *g, const struct hold *h)
+{
+	g->use = GPU_SHARED;
+	g->group = h->group;
+	g->core_free_milli = (int16_t)(g->core_free_milli - h->core_milli);
+	if (g->mem_mib)
+		g->mem_free_mib -= (int32_t)h->mem_mib;
+	g->tenants++;
+}
+
 static bool book_share(struct gpu *g, const struct hold *h, uint16_t seats)
 {
 	if (g->mig_mode || (g->use != GPU_IDLE && g->use != GPU_SHARED))
 		return false;
 	if (g->use == GPU_SHARED && g->group != h->group)
 		return false;
-	if (h->core_milli > g->core_free_milli || (g->mem_mib && h->mem_mib > g->mem_free_mib))
+	if (h->core_milli > g->core_free_milli ||
+	    (g->mem_mib && (int64_t)h->mem_mib > g->mem_free_mib))
 		return false;
 	if (!h->core_milli && !h->mem_mib && !h->group && g->tenants >= seats)
 		return false;
-	g->use = GPU_SHARED;
-	g->group = h->group;
-	g->core_free_milli = (uint16_t)(g->core_free_milli - h->core_milli);
-	if (g->mem_mib)
-		g->mem_free_mib -= h->mem_mib;
-	g->tenants++;
+	take_share(g, h);
 	return true;
 }
 
 /* Core of a sliced card counts by its compute slices. */
-static uint16_t sliced_core(const struct mig_geometry *geometry, const struct mig_state *state)
+static int16_t sliced_core(const struct mig_geometry *geometry, const struct mig_state *state)
 {
-	return (uint16_t)(CORE_WHOLE - CORE_WHOLE * state->compute / geometry->compute);
+	return (int16_t)(CORE_WHOLE - CORE_WHOLE * state->compute / geometry->compute);
 }
 
 static bool book_slice(const struct node *n, struct gpu *g, const struct hold *h)
@@ -73,6 +79,16 @@ bool hold_book(const struct node *n, const struct hold *h, uint16_t seats)
 	}
 }
 
+bool hold_force(const struct node *n, const struct hold *h)
+{
+	if (hold_book(n, h, UINT16_MAX))
+		return true;
+	if (h->kind != ASK_SHARE)
+		return false;
+	take_share(&n->gpus[h->gpu], h);
+	return true;
+}
+
 void hold_release(const struct node *n, const struct hold *h)
 {
 	struct gpu *g = &n->gpus[h->gpu];
@@ -81,17 +97,36 @@ void hold_release(const struct node *n, const struct hold *h)
 		mig_free(n->mig, &g->mig, h->mig_profile, h->mig_start);
 		g->core_free_milli = sliced_core(n->mig, &g->mig);
 	} else if (h->kind == ASK_SHARE) {
-		g->core_free_milli = (uint16_t)(g->core_free_milli + h->core_milli);
+		g->core_free_milli = (int16_t)(g->core_free_milli + h->core_milli);
 		if (g->mem_mib)
-			g->mem_free_mib += h->mem_mib;
+			g->mem_free_mib += (int32_t)h->mem_mib;
 	} else {
 		g->core_free_milli = CORE_WHOLE;
-		g->mem_free_mib = g->mem_mib;
+		g->mem_free_mib = (int32_t)g->mem_mib;
 	}
 	if (--g->tenants == 0) {
 		g->use = GPU_IDLE;
 		g->group = 0;
 	}
+}
+
+static bool amount_sane(int64_t amount)
+{
+	return amount >= 0 && amount <= RESOURCE_MAX;
+}
+
+bool resources_sane(const struct resources *r)
+{
+	return amount_sane(r->cpu_milli) && amount_sane(r->mem_bytes) &&
+	       amount_sane(r->ephemeral_bytes) && amount_sane(r->pods);
+}
+
+bool extended_sane(const struct extended *items, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (!amount_sane(items[i].amount))
+			return false;
+	return true;
 }
 
 void resources_take(struct resources *free, const struct resources *needs, int sign)

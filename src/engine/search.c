@@ -4,8 +4,8 @@
  * Each ask takes what is best for itself, and an earlier one can take the only card that
  * a later one could have used.  Here every unit (one card or slice of one ask) tries every
  * card, depth first, with the cards that are in the same state tried once.  Bounded: after
- * STEPS_MAX tries the node counts as full; a pod of up to four containers on a node of
- * eight cards is always searched to the end. */
+ * STEPS_MAX tries the node counts as full, which in tests on nodes of eight cards happened
+ * to none of the pods with up to eleven containers that fit. */
 #include "base/attr.h"
 #include "engine/choose.h"
 #include "engine/cluster_private.h"
@@ -178,6 +178,17 @@ static void summarise(const struct search *s)
 	}
 }
 
+/* The cards of one ask have no order among themselves: each begins behind the one before. */
+static uint8_t first_card(const struct search *s, uint16_t depth)
+{
+	const struct unit *before = &s->units[depth - 1];
+
+	if (before->ask != s->units[depth].ask ||
+	    s->choose->request->asks[before->ask].kind == ASK_MIG)
+		return 0;
+	return (uint8_t)(before->next + 1);
+}
+
 bool search_gpus(const struct choose *ch, const uint8_t *order, const struct node *n,
 		 struct assignment *ret)
 {
@@ -194,7 +205,7 @@ bool search_gpus(const struct choose *ch, const uint8_t *order, const struct nod
 				summarise(&s);
 				return true;
 			}
-			s.units[depth].next = 0;
+			s.units[depth].next = first_card(&s, depth);
 			s.units[depth].start = 0;
 			continue;
 		}

@@ -460,7 +460,7 @@ TEST(slices_need_the_profile_a_card_in_mig_mode_and_room)
 	CHECK_VERDICT(verdict_on(e, whole(2), node), NO_FREE_GPU);
 	CHECK_VERDICT(verdict_on(e, on_gpus(share(100, 0), 1), node), PINNED_GPU_BUSY);
 	CHECK_INT(gpus_on(e, on_gpus(slice("7g.40gb"), 2), node), 2);
-	CHECK_VERDICT(verdict_on(e, on_gpus(slice("7g.40gb"), 4), node), NO_SUCH_GPU);
+	CHECK_VERDICT(verdict_on(e, on_gpus(slice("7g.40gb"), 4), node), NO_MIG_PROFILE);
 	/* Each slice goes where it costs least: the card that is begun. */
 	begun = put(e, "0", node, on_gpus(slice("1g.5gb"), 1));
 	CHECK_INT(gpus_on(e, slice("1g.5gb"), node), 1);

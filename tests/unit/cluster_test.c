@@ -156,7 +156,7 @@ TEST(holds_follow_the_uuid_when_gpus_are_renumbered)
 	engine_free(e);
 }
 
-TEST(a_gpu_that_vanishes_loses_its_holds_and_the_pod_keeps_the_rest)
+TEST(a_gpu_that_vanishes_in_use_stays_unhealthy_until_its_pod_is_gone)
 {
 	struct engine *e = fleet_new();
 	const struct cluster *c = engine_cluster(e);
@@ -168,18 +168,24 @@ TEST(a_gpu_that_vanishes_loses_its_holds_and_the_pod_keeps_the_rest)
 	b.spec.gpus_count = 2;
 	box_change(e, a, &b);
 	CHECK_SOUND(e);
-	CHECK_INT(cluster_pod(c, pod)->holds_count, 2);
-	CHECK_INT(cluster_pod(c, pod)->holds[1].gpu, 1);
-	CHECK_INT(cluster_node(c, a)->free.cpu_milli, 60000);
-	CHECK_INT(cluster_node(c, a)->idle, 0);
-	CHECK(!cluster_gpu_find(c, "a-1", &node, &gpu));
-	/* It is back, as a new card. */
+	CHECK_INT(cluster_pod(c, pod)->holds_count, 3);
+	CHECK_INT(cluster_node(c, a)->gpus_count, 3);
+	CHECK(cluster_gpu_find(c, "a-1", &node, &gpu));
+	CHECK_INT(gpu, 2);
+	CHECK_INT(cluster_node(c, a)->gpus[2].healthy, 0);
+	/* It is back: nobody else can have had it meanwhile. */
 	b = (struct box)BOX("a", 3);
 	box_change(e, a, &b);
-	CHECK_INT(cluster_node(c, a)->idle, 2);
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_node(c, a)->idle, 0);
+	/* It vanishes again; with its pod it is gone at the next report. */
+	b.spec.gpus_count = 2;
+	box_change(e, a, &b);
 	engine_remove(e, pod);
-	CHECK_INT(cluster_node(c, a)->idle, 7);
-	CHECK_INT(cluster_node(c, a)->free.cpu_milli, 64000);
+	box_change(e, a, &b);
+	CHECK_INT(cluster_node(c, a)->gpus_count, 2);
+	CHECK_INT(cluster_node(c, a)->idle, 3);
+	CHECK(!cluster_gpu_find(c, "a-2", &node, &gpu));
 	CHECK_SOUND(e);
 	engine_free(e);
 }
@@ -187,27 +193,34 @@ TEST(a_gpu_that_vanishes_loses_its_holds_and_the_pod_keeps_the_rest)
 TEST(a_card_that_reports_less_memory_keeps_its_holders)
 {
 	struct engine *e = fleet_new();
+	const struct cluster *c = engine_cluster(e);
 	struct box b = BOX("a", 1);
 	uint32_t a = box_add(e, &b), first = put(e, "1", a, share(500, 16000)),
 		 second = put(e, "2", a, share(100, 384));
 
-	b.gpus[0].mem_mib = 16200;
+	b.gpus[0].mem_mib = 10;
 	box_change(e, a, &b);
 	CHECK_SOUND(e);
-	CHECK_INT(cluster_pod(engine_cluster(e), first)->holds_count, 1);
-	CHECK_INT(cluster_pod(engine_cluster(e), second)->holds_count, 1);
-	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].mem_free_mib, 0);
+	CHECK_INT(cluster_node(c, a)->gpus[0].mem_free_mib, 10 - 16384);
 	CHECK_VERDICT(verdict_on(e, whole(1), a), NO_FREE_GPU);
+	CHECK_VERDICT(verdict_on(e, share(100, 1), a), NO_GPU_MEMORY);
+	/* A glitch: the memory is back, and nobody has lost any of his. */
+	b.gpus[0].mem_mib = 16384;
+	box_change(e, a, &b);
+	CHECK_SOUND(e);
+	CHECK_INT(cluster_node(c, a)->gpus[0].mem_free_mib, 0);
+	CHECK_VERDICT(verdict_on(e, share(100, 1), a), NO_GPU_MEMORY);
 	engine_remove(e, first);
 	engine_remove(e, second);
-	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].mem_free_mib, 16200);
+	CHECK_INT(cluster_node(c, a)->gpus[0].mem_free_mib, 16384);
 	CHECK_SOUND(e);
 	engine_free(e);
 }
 
-TEST(a_slice_means_something_in_its_own_geometry_only)
+TEST(slices_keep_their_geometry_while_they_are_in_use)
 {
 	struct engine *e = fleet_new();
+	const struct cluster *c = engine_cluster(e);
 	struct box b = BOX("a", 1);
 	uint32_t a, pod;
 
@@ -215,15 +228,17 @@ TEST(a_slice_means_something_in_its_own_geometry_only)
 	b.gpus[0].mig_mode = 1;
 	a = box_add(e, &b);
 	pod = put(e, "slice", a, slice("3g.20gb"));
-	box_change(e, a, &b);
-	CHECK_INT(cluster_pod(engine_cluster(e), pod)->holds_count, 1);
-	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].core_free_milli,
-		  1000 - 1000 * 3 / 7);
 	b.spec.mig = &mig_a100_80gb;
 	box_change(e, a, &b);
 	CHECK_SOUND(e);
-	CHECK_INT(cluster_pod(engine_cluster(e), pod)->holds_count, 0);
-	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].core_free_milli, 1000);
+	CHECK_INT(cluster_pod(c, pod)->holds_count, 1);
+	CHECK(cluster_node(c, a)->mig == &mig_a100_40gb);
+	CHECK_INT(cluster_node(c, a)->gpus[0].core_free_milli, 1000 - 1000 * 3 / 7);
+	engine_remove(e, pod);
+	box_change(e, a, &b);
+	CHECK(cluster_node(c, a)->mig == &mig_a100_80gb);
+	CHECK_INT(cluster_node(c, a)->gpus[0].core_free_milli, 1000);
+	CHECK_SOUND(e);
 	engine_free(e);
 }
 

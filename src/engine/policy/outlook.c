@@ -16,12 +16,13 @@
  * one that belongs to a group or is cut into slices offers nothing. */
 uint16_t outlook_level(const struct gpu *g)
 {
-	uint32_t level = g->core_free_milli;
+	int64_t level = g->core_free_milli;
 
 	if (!g->healthy || g->mig_mode || g->group)
 		return 0;
 	if (g->mem_mib)
-		level = MIN(level, (uint32_t)((uint64_t)g->mem_free_mib * CORE_WHOLE / g->mem_mib));
+		level = MIN(level, (int64_t)g->mem_free_mib * CORE_WHOLE / g->mem_mib);
+	level = MAX(level, 0);
 	return (uint16_t)(g->use == GPU_IDLE ? level : MIN(level, CORE_WHOLE - 1));
 }
 
@@ -87,8 +88,8 @@ uint16_t outlook_level_after(const struct gpu *g, const struct hold *h)
 		return 0;
 	after.use = GPU_SHARED;
 	after.group = h->group;
-	after.core_free_milli = (uint16_t)(g->core_free_milli - h->core_milli);
-	after.mem_free_mib = g->mem_mib ? g->mem_free_mib - h->mem_mib : 0;
+	after.core_free_milli = (int16_t)(g->core_free_milli - h->core_milli);
+	after.mem_free_mib = g->mem_mib ? g->mem_free_mib - (int32_t)h->mem_mib : 0;
 	return outlook_level(&after);
 }
 
@@ -241,7 +242,7 @@ static void drafts_add(struct drafts *d, const struct mix_kind *kind)
 static void node_part(const struct node *n, uint16_t gpus, struct mix_kind *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	ret->cpu_milli = n->allocatable.cpu_milli * gpus / n->gpus_count;
+	ret->cpu_milli = n->allocatable.cpu_milli / n->gpus_count * gpus;
 	ret->mem_bytes = n->allocatable.mem_bytes / n->gpus_count * gpus;
 	ret->gpus = gpus;
 	ret->share_milli = CORE_WHOLE;
@@ -429,6 +430,12 @@ static void model_tables(struct outlook_model *m, const struct drafts *d, uint16
 	}
 }
 
+void outlook_forget(struct outlook *o)
+{
+	memset(o->cache, 0, sizeof(o->cache));
+	o->picked.state = 0;
+}
+
 void outlook_learn(struct outlook *o, const struct cluster *c, const struct mix *mix)
 {
 	struct drafts d;
@@ -444,8 +451,7 @@ void outlook_learn(struct outlook *o, const struct cluster *c, const struct mix 
 					       k->kind.weight / d.arrivals;
 	}
 	qsort(d.items, d.count, sizeof(*d.items), by_shape);
-	memset(o->cache, 0, sizeof(o->cache));
-	o->picked.state = 0;
+	outlook_forget(o);
 	o->models = cluster_models(c);
 	for (uint32_t i = 0; i < o->models; i++)
 		model_tables(&o->model[i], &d, (uint16_t)i);

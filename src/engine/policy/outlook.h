@@ -87,6 +87,8 @@ struct outlook_view {
 };
 
 void outlook_learn(struct outlook *o, const struct cluster *c, const struct mix *mix);
+/* Drops what is remembered of states. */
+void outlook_forget(struct outlook *o);
 /* Whether any price has changed by more than a little. */
 bool outlook_reprice(struct outlook *o, const struct cluster *c, const struct mix *mix);
 
