@@ -358,7 +358,8 @@ static uint32_t step_of(const struct domain *d)
 }
 
 /* The root's own step concerns nobody's place, only what is balanced against it: those
- * who do look at it themselves. */
+ * who do look at it themselves.  A domain of many blocks would fill the log at a change
+ * that most readers do not mind: it only says that something was. */
 void domain_steps(struct cluster *c, uint32_t domain)
 {
 	uint32_t top = DOMAIN_NONE;
@@ -370,7 +371,10 @@ void domain_steps(struct cluster *c, uint32_t domain)
 		if (step == d->step)
 			continue;
 		d->step = step;
-		top = i ? i : top;
+		if (i && d->nodes > LOGGED_NODES)
+			c->steps_epoch++;
+		else if (i)
+			top = i;
 	}
 	if (top != DOMAIN_NONE)
 		log_below(c, top);

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define INDEX_BYTES_DEFAULT (UINT64_C(64) << 20)
+#define INDEX_BYTES_DEFAULT (UINT64_C(192) << 20)   /* 300 classes at 100,000 nodes */
 
 struct engine {
 	struct engine_config config;
@@ -97,23 +97,6 @@ const struct index *engine_index(const struct engine *e)
 	return e->index;
 }
 
-void engine_arrived(struct engine *e, const struct request *r)
-{
-	if (e->config.policy->knows_mix)
-		return;
-	mix_arrived(e->mix, r);
-	e->mix_changed |= mix_epoch(e->mix, cluster_nodes_count(e->cluster));
-	e->prices_due |= mix_prices_due(e->mix);
-}
-
-void engine_mix_add(struct engine *e, const struct request *r)
-{
-	if (!e->config.policy->knows_mix)
-		return;
-	mix_add(e->mix, r);
-	e->mix_changed = true;
-}
-
 /* A GPU model that the policy has not seen, or half as many nodes again or fewer: what it
  * has learned is of another cluster. */
 static bool cluster_is_another(const struct engine *e)
@@ -146,6 +129,24 @@ static void refresh(struct engine *e)
 	e->prices_due = false;
 }
 
+void engine_arrived(struct engine *e, const struct request *r)
+{
+	if (e->config.policy->knows_mix)
+		return;
+	mix_arrived(e->mix, r);
+	e->mix_changed |= mix_epoch(e->mix, cluster_nodes_count(e->cluster));
+	e->prices_due |= mix_prices_due(e->mix);
+	refresh(e);
+}
+
+void engine_mix_add(struct engine *e, const struct request *r)
+{
+	if (!e->config.policy->knows_mix)
+		return;
+	mix_add(e->mix, r);
+	e->mix_changed = true;
+}
+
 /* The decision for a node that was chosen. */
 static enum verdict decide_on(struct engine *e, const struct request *r, uint32_t node,
 			      struct decision *ret)
@@ -176,6 +177,8 @@ enum verdict engine_decide_afresh(struct engine *e, const struct request *r,
 	uint32_t winner = NODE_NONE;
 
 	refresh(e);
+	if (e->config.policy->forget)
+		e->config.policy->forget(e->scorer.tables);
 	if (r->node != NODE_NONE)
 		return engine_score(e, r, r->node, ret, NULL);
 	for (uint32_t i = 0; i < c->by_name.len; i++) {

@@ -37,7 +37,7 @@ struct engine_config {
 	struct weights weights;                /* all 0: the defaults */
 	uint32_t max_nodes_per_leaf;           /* 0: as the fabric has them */
 	uint32_t max_gpus_per_leaf;
-	uint64_t index_bytes;                  /* memory for class indexes; 0: 64 MiB */
+	uint64_t index_bytes;                  /* memory for class indexes; 0: 192 MiB */
 	uint64_t seed;                         /* of the random policy */
 };
 
@@ -70,7 +70,7 @@ void engine_arrived(struct engine *e, const struct request *r);
 void engine_mix_add(struct engine *e, const struct request *r);
 
 /* The best node and its GPUs, or the nearest miss of all nodes (NODE_GONE if there are
- * none).  Changes nothing but caches.  Equal to engine_decide_afresh() always. */
+ * none).  Changes nothing but caches (and learns of a cluster that has become another).  Equal to engine_decide_afresh() always. */
 enum verdict engine_decide(struct engine *e, const struct request *r, struct decision *ret);
 /* The same answer by visiting every node; the oracle of the tests. */
 enum verdict engine_decide_afresh(struct engine *e, const struct request *r,

@@ -35,7 +35,7 @@ struct request_class {
 	uint64_t cursor;                 /* change log is read up to here */
 	uint32_t epoch, prices_epoch;
 	uint32_t root_step;              /* that balanced offsets were made with */
-	uint32_t ranks_epoch;
+	uint32_t ranks_epoch, steps_epoch;
 	uint32_t blocks;                 /* in `best` and the tournament */
 	uint32_t leaves;                 /* of the tournament: a power of two >= blocks */
 	uint32_t blocks_room;
@@ -382,6 +382,7 @@ static void class_rebuild(struct index *ix, struct request_class *k)
 	k->epoch = ix->scorer->epoch;
 	k->prices_epoch = ix->scorer->prices_epoch;
 	k->root_step = c->domains.items[0].step;
+	k->steps_epoch = c->steps_epoch;
 	k->ranks_epoch = c->ranks_epoch;
 	k->cursor = c->log_head;
 	k->blocks = (uint32_t)c->block_domain.len;
@@ -419,11 +420,13 @@ static void class_reprice(struct index *ix, struct request_class *k)
 		tree_play(k, at);
 	k->prices_epoch = ix->scorer->prices_epoch;
 	k->root_step = ix->cluster->domains.items[0].step;
+	k->steps_epoch = ix->cluster->steps_epoch;
 }
 
 static bool offsets_outdated(const struct index *ix, const struct request_class *k)
 {
 	return k->prices_epoch != ix->scorer->prices_epoch ||
+	       k->steps_epoch != ix->cluster->steps_epoch ||
 	       (k->request.strategy == STRATEGY_BALANCED &&
 		k->root_step != ix->cluster->domains.items[0].step);
 }

@@ -97,9 +97,9 @@ int32_t score_offset(const struct scorer *s, const struct request *r, uint32_t d
 	value = levels ? (int32_t)(sum / levels) : 0;
 	if (parts)
 		parts->utilization = value;
-	/* A preferred domain outweighs how full it is and how well linked, at any weights. */
+	/* A preferred domain outweighs everything but a price, at any weights. */
 	if (r->prefer_domain != DOMAIN_NONE && cluster_below(c, domain, r->prefer_domain))
-		bonus = PART_MAX / 2;
+		bonus = PART_MAX;
 	return weigh(value, s->weights.utilization) + bonus + price_saved(s, r, model, parts);
 }
 

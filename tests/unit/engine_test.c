@@ -240,7 +240,7 @@ TEST(a_class_that_missed_more_changes_than_the_log_holds_starts_afresh)
 	cluster_gpu_health(c, b, 0, false);
 	for (uint64_t head = c->log_head; c->log_head <= head + LOG_SIZE;)
 		cluster_gpu_health(c, a, 0, !cluster_node(c, a)->gpus[0].healthy);
-	CHECK_STR(choice(e, whole(2)), "unhealthy-gpu");
+	CHECK_STR(choice(e, whole(2)), "no-free-gpu");
 	CHECK_INT(stats(e).rebuilds, before + 1);
 	engine_free(e);
 }
@@ -545,6 +545,32 @@ TEST(a_model_that_nobody_has_seen_is_learned_before_it_is_used)
 	/* Its GPUs are worth as much as those of the model that was there. */
 	CHECK_INT(unknown.availability, known.availability);
 	CHECK(known.availability < PART_MAX);
+	engine_free(e);
+}
+
+TEST(a_domain_of_many_nodes_is_heard_of_without_a_word_for_each)
+{
+	struct engine *e = fleet_new();
+	struct request r = strategy(whole(1), STRATEGY_DISTRIBUTED);
+	uint64_t entries;
+	char name[16];
+
+	for (uint32_t i = 0; i <= LOGGED_NODES; i++) {
+		snprintf(name, sizeof(name), "many-%04u", i);
+		node_in(e, name, "many", 1);
+	}
+	node_in(e, "few-0", "few", 2);
+	node_in(e, "few-1", "few", 2);
+	put(e, "in few", cluster_node_find(engine_cluster(e), "few-0"), whole(1));
+	/* The many are the emptier: until a quarter of them is taken too. */
+	CHECK_STR(choice(e, r), "many-0000");
+	entries = engine_cluster(e)->log_head;
+	for (uint32_t i = 0; i <= LOGGED_NODES / 2; i++) {
+		snprintf(name, sizeof(name), "many-%04u", LOGGED_NODES - i);
+		put(e, name, cluster_node_find(engine_cluster(e), name), whole(1));
+	}
+	CHECK_INT(engine_cluster(e)->log_head - entries, LOGGED_NODES / 2 + 1);
+	CHECK_STR(choice(e, r), "few-0");
 	engine_free(e);
 }
 

@@ -151,6 +151,11 @@ static bool reprice(void *tables, const struct cluster *c, const struct mix *mix
 	return outlook_reprice(tables, c, mix);
 }
 
+static void forget(void *tables)
+{
+	outlook_forget(tables);
+}
+
 const struct policy policy_default = {
 	.name = "default",
 	.summary = "keeps the most GPU usable for the work that is known to come",
@@ -158,6 +163,7 @@ const struct policy policy_default = {
 	.pick_share = pick_share,
 	.tables_size = sizeof(struct outlook),
 	.learn = learn,
+	.forget = forget,
 	.price = price,
 	.reprice = reprice,
 };

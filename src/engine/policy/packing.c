@@ -22,7 +22,7 @@ static int32_t score(const struct scorer *s, const struct request *r, const stru
 	}
 	if (!opened)
 		return MAX(100 - room / 10, 0);
-	return n->free_milli < n->total_milli ? 50 - opened : 33 - n->gpus_count;
+	return MAX(n->free_milli < n->total_milli ? 50 - opened : 33 - n->gpus_count, 0);
 }
 
 const struct policy policy_packing = {

@@ -32,6 +32,9 @@ struct policy {
 	 * number per model: reprice() says whether any has changed.  NULL: none. */
 	int32_t (*price)(const struct scorer *s, const struct request *r, uint16_t model);
 	bool (*reprice)(void *tables, const struct cluster *c, const struct mix *mix);
+	/* Drops what is remembered for speed alone; NULL: nothing is.  So that an answer
+	 * computed afresh owes nothing to earlier ones. */
+	void (*forget)(void *tables);
 	bool bare;                       /* no other part counts: the published policies */
 	bool knows_mix;                  /* is told the mix in advance, as FGD's authors do */
 	bool shuffled;                   /* ties by a random order of nodes */
