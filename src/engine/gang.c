@@ -266,7 +266,8 @@ static int scratch_begin(struct gang_planner *g)
 	figures_forget(g);
 	g->bans.len = 0;
 	g->tries = 0;
-	g->tries_max = MAX(MIN(GANG_WORK_MAX / MAX(g->all_members, 1), GANG_TRIES_MAX), GANG_TRIES_MIN);
+	g->tries_max =
+		MAX(MIN(GANG_WORK_MAX / MAX(g->all_members, 1), GANG_TRIES_MAX), GANG_TRIES_MIN);
 	g->failure = 0;
 	g->plan = NULL;
 	if (g->node_stamp_now > UINT32_MAX / 2) {

@@ -22,9 +22,9 @@
 #include "base/vec.h"
 #include "engine/gang.h"
 
-#define GANG_MEMO      4096 /* states of nodes remembered in one call */
-#define GANG_TRIES_MAX 256  /* sets of leaves that are filled in vain, in one call */
-#define GANG_TRIES_MIN 8    /* for the largest gangs */
+#define GANG_MEMO      4096	  /* states of nodes remembered in one call */
+#define GANG_TRIES_MAX 256	  /* sets of leaves that are filled in vain, in one call */
+#define GANG_TRIES_MIN 8	  /* for the largest gangs */
 #define GANG_WORK_MAX  (1u << 17) /* members placed in vain, in one call, about */
 
 /* Of one domain or place, in this call. */

@@ -37,8 +37,8 @@ static void member_words(const struct gang_planner *g, char *words)
 	else if (!g->request->asks_count)
 		words[0] = '\0';
 	else if (ask->kind == ASK_MIG)
-		snprintf(words, WORDS_MAX, " with a free %.*s slice", (int)sizeof(ask->mig_profile),
-			 ask->mig_profile);
+		snprintf(words, WORDS_MAX, " with a free %.*s slice",
+			 (int)sizeof(ask->mig_profile), ask->mig_profile);
 	else if (ask->core_milli)
 		snprintf(words, WORDS_MAX, " with %d%% of a GPU free", ask->core_milli / 10);
 	else
@@ -98,7 +98,8 @@ static void say_no_node(struct gang_planner *g)
 		return;
 	}
 	by_verdict[FITS] = 0;
-	say(g, "gang of %u: no node could hold a member even if nothing ran there", g->all_members);
+	say(g, "gang of %u: no node could hold a member even if nothing ran there",
+	    g->all_members);
 	len = strlen(reason);
 	for (uint32_t i = 0; i < VERDICTS_SAID; i++) {
 		enum verdict v = most_frequent(by_verdict);
@@ -119,11 +120,13 @@ static void room_words(const struct gang_planner *g, const struct gang_room *roo
 	amount_words(g, room->members, have);
 	amount_words(g, room->free_members, free);
 	if (!room->free_members)
-		snprintf(words, ROOM_WORDS_MAX, "there %s none", g->node_members == 1 ? "are" : "is");
+		snprintf(words, ROOM_WORDS_MAX, "there %s none",
+			 g->node_members == 1 ? "are" : "is");
 	else if (room->free_members >= g->members)
 		snprintf(words, ROOM_WORDS_MAX, "the limits per leaf allow %s", have);
 	else if (room->members < room->free_members)
-		snprintf(words, ROOM_WORDS_MAX, "there %s only %s, of which the limits per leaf allow %s",
+		snprintf(words, ROOM_WORDS_MAX,
+			 "there %s only %s, of which the limits per leaf allow %s",
 			 g->node_members == 1 ? "are" : "is", free, have);
 	else
 		snprintf(words, ROOM_WORDS_MAX, "there %s only %s",
@@ -143,8 +146,8 @@ static void never_words(struct gang_planner *g, const struct gang_room *room, ch
 	if (empty == room->members)
 		snprintf(words, ROOM_WORDS_MAX, "; it would not fit even if nothing else ran");
 	else
-		snprintf(words, ROOM_WORDS_MAX, "; even if nothing else ran there would be only %s",
-			 most);
+		snprintf(words, ROOM_WORDS_MAX,
+			 "; even if nothing else ran there would be only %s", most);
 }
 
 static void say_no_room(struct gang_planner *g, const struct gang_room *room)
@@ -157,8 +160,7 @@ static void say_no_room(struct gang_planner *g, const struct gang_room *room)
 	room_words(g, room, have);
 	never_words(g, room, never);
 	say(g, "gang of %u needs %s%s%s%s%s; %s%s", g->all_members, need, member,
-	    *member ? " each" : "",
-	    g->scope ? " in " : "", g->scope ? scope : "", have, never);
+	    *member ? " each" : "", g->scope ? " in " : "", g->scope ? scope : "", have, never);
 }
 
 /* The domain of the required level, or a deeper one, that has the most room. */
@@ -201,8 +203,8 @@ static void say_level(struct gang_planner *g, uint32_t best)
 		return;
 	}
 	amount_words(g, gang_room_exact(g, best)->members, have);
-	say(g, "gang of %u needs %s%s%s in one %s; the best, %s, has %s%s", g->all_members,
-	    need, member, *member ? " each" : "", level, cluster_domain(g->cluster, best)->name, have,
+	say(g, "gang of %u needs %s%s%s in one %s; the best, %s, has %s%s", g->all_members, need,
+	    member, *member ? " each" : "", level, cluster_domain(g->cluster, best)->name, have,
 	    level_could_hold(g) ? "" : "; none could hold it even if nothing else ran");
 }
 
@@ -245,32 +247,53 @@ static struct nearest nearest_of_level(struct gang_planner *g, uint32_t level)
 	return best;
 }
 
+/* `where` is where, " in one leaf"; "" if anywhere. */
+static void say_kinds(struct gang_planner *g, const char *where)
+{
+	say(g,
+	    "gang of %u: its largest members would fit%s, but not all its kinds of members "
+	    "together",
+	    g->all_members, where);
+}
+
+static void say_nearest(struct gang_planner *g, const struct nearest *best, bool leaves,
+			const char *where)
+{
+	char member[WORDS_MAX], need[WORDS_MAX], have[WORDS_MAX];
+
+	member_words(g, member);
+	amount_words(g, g->members, need);
+	amount_words(g, best->members, have);
+	say(g, "gang of %u needs %s%s; the best%s%s%s has %s%s in %s", g->all_members, need, where,
+	    best->domain ? (leaves ? " spine, " : " domain, ") : " of the fabric",
+	    best->domain ? cluster_domain(g->cluster, best->domain)->name : "",
+	    best->domain ? "," : "", have, member,
+	    best->length == 1 ? "one leaf"
+	    : leaves	      ? "adjacent leaves"
+			      : "adjacent spines");
+}
+
 static void say_rules(struct gang_planner *g, uint32_t level)
 {
 	struct nearest best = nearest_of_level(g, level);
 	bool leaves = level == gang_deepest(g);
-	char member[WORDS_MAX], need[WORDS_MAX], have[WORDS_MAX], where[WORDS_MAX];
+	char need[WORDS_MAX], where[WORDS_MAX];
 
-	member_words(g, member);
-	amount_words(g, g->members, need);
-	amount_words(g, best.members, have);
 	if (best.domain == DOMAIN_NONE) {
+		amount_words(g, g->members, need);
 		say(g, "gang of %u needs %s in adjacent %s; no run of them is long enough",
 		    g->all_members, need, leaves ? "leaves" : "spines");
 		return;
 	}
 	if (best.length == 1)
-		snprintf(where, sizeof(where), "one leaf");
+		snprintf(where, sizeof(where), " in one leaf");
 	else
-		snprintf(where, sizeof(where), "%u adjacent %s", best.length,
+		snprintf(where, sizeof(where), " in %u adjacent %s", best.length,
 			 leaves ? "leaves" : "spines");
-	say(g, "gang of %u needs %s in %s; the best%s%s%s has %s%s in %s", g->all_members,
-	    need, where, best.domain ? (leaves ? " spine, " : " domain, ") : " of the fabric",
-	    best.domain ? cluster_domain(g->cluster, best.domain)->name : "",
-	    best.domain ? "," : "", have, member,
-	    best.length == 1 ? "one leaf"
-	    : leaves	     ? "adjacent leaves"
-			     : "adjacent spines");
+	if (best.members >= g->members)
+		say_kinds(g, where);
+	else
+		say_nearest(g, &best, leaves, where);
 }
 
 /* The level at which the leaf rules apply: the innermost that could hold the gang. */
@@ -317,8 +340,5 @@ void gang_say_why(struct gang_planner *g)
 	    rule_level(g, &level))
 		say_rules(g, level);
 	else
-		say(g,
-		    "gang of %u: its largest members would fit, but not all its kinds of "
-		    "members together",
-		    g->all_members);
+		say_kinds(g, "");
 }

@@ -239,6 +239,12 @@ TEST(a_class_that_fits_nowhere_is_named)
 		snprintf(uids[i], sizeof(uids[i]), "worker-%u", i);
 		workers[i] = (struct pod_spec){ .uid = uids[i] };
 	}
+	classes[1].count = 300;
+	spec.leaf_rules = GANG_REQUIRED;
+	CHECK(gang_plan(f.planner, &spec, &f.result, NULL) == 0);
+	CHECK_STR(f.result.reason, "gang of 301: its largest members would fit in one leaf, but "
+				   "not all its kinds of members together");
+	classes[1].count = 60000;
 	CHECK(gang_plan(f.planner, &spec, &f.result, NULL) == 0);
 	CHECK(!f.result.placed);
 	CHECK_INT(f.result.refused_class, 1);
