@@ -179,12 +179,13 @@ int main(void)
 	if (machine_links(m, &links, NULL) < 0)
 		return 1;
 	world_init(&large, LARGE, m, links);
+	fill(&large);
 	mib = resident_mib();
-	printf("%u nodes with %u GPUs each: %.0f MiB resident (target %d): %s\n", LARGE,
-	       m->gpu_count, mib, TARGET_MIB, mib <= TARGET_MIB ? "ok" : "MISSED");
+	printf("%u nodes with %u GPUs each, %u pods, %u kinds of them: %.0f MiB resident "
+	       "(target %d): %s\n", LARGE, m->gpu_count, large.pods_count, KINDS, mib, TARGET_MIB,
+	       mib <= TARGET_MIB ? "ok" : "MISSED");
 	world_init(&small, SMALL, m, links);
 	fill(&small);
-	fill(&large);
 	for (uint32_t i = 0; i < SLICES; i++) {
 		slice(&small);
 		slice(&large);
