@@ -27,6 +27,7 @@ struct fleet_node {
 	const char *leaf;  /* NULL: directly in the root */
 	const struct links *links;
 	const struct mig_geometry *mig; /* its GPUs are in MIG mode */
+	uint32_t whole;			/* set of those that are not */
 	const char *taint;
 	struct label label;
 	struct extended extended;
@@ -58,7 +59,7 @@ static inline uint32_t fleet_node(struct engine *e, const char *name, struct fle
 			.uuid = uuids[i],
 			.model = n.model ? n.model : "model",
 			.mem_mib = n.mem_mib ? n.mem_mib : 16384,
-			.mig_mode = n.mig != NULL,
+			.mig_mode = n.mig && !(n.whole >> i & 1),
 		};
 	}
 	if (n.taint)

@@ -36,7 +36,7 @@ struct explain_miss {
 	enum verdict verdict;	 /* what is in the way there */
 	uint32_t resource;	 /* NO_EXTENDED: which */
 	uint32_t distance_milli; /* the part of what was asked that is missing */
-	int64_t lacks;		 /* in the unit of the request; NO_BANDWIDTH: GB/s */
+	int64_t lacks; /* in the unit of the request; NO_BANDWIDTH: GB/s, NO_NETWORK: Gbit/s */
 	int64_t asked;
 };
 

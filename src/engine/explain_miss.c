@@ -72,8 +72,7 @@ static bool share_shortage(const struct ask *ask, const struct node *n, struct e
 {
 	bool found = false;
 
-	gpuset_each(gpu, acceptable(ask, n))
-	{
+	gpuset_each(gpu, acceptable(ask, n)) {
 		const struct gpu *g = &n->gpus[gpu];
 		struct explain_miss here = *m;
 
@@ -244,10 +243,42 @@ static int64_t round_mib(int64_t bytes)
 	return bytes / MIB + (bytes % MIB > 0);
 }
 
-static void quantity_text(struct engine *e, const struct explain_miss *m, struct strbuf *out)
+/* ", with 8 of its 8 GPUs in MIG mode": they look free to whoever sees no pods on them. */
+static void mig_text(const struct node *n, struct strbuf *out)
+{
+	unsigned sliced = 0;
+
+	for (uint32_t i = 0; i < n->gpus_count; i++)
+		sliced += n->gpus[i].mig_mode;
+	if (sliced)
+		strbuf_addf(out, ", with %u of its %u GPUs in MIG mode", sliced, n->gpus_count);
+}
+
+static void free_gpus_text(struct engine *e, const struct explain_miss *m, struct strbuf *out)
+{
+	strbuf_addf(out, "lacks %" PRId64 " free GPU%s", m->lacks, m->lacks > 1 ? "s" : "");
+	mig_text(cluster_node(engine_cluster(e), m->node), out);
+}
+
+static void bandwidth_text(const struct explain_miss *m, struct strbuf *out)
 {
 	int64_t left = m->asked - m->lacks;
 
+	if (m->verdict == NO_NETWORK && !left)
+		strbuf_puts(out, "does not say its network bandwidth");
+	else if (m->verdict == NO_NETWORK)
+		strbuf_addf(out,
+			    "has a network of %" PRId64 " Gbit/s where %" PRId64 " are asked for",
+			    left, m->asked);
+	else
+		strbuf_addf(out,
+			    "has free GPUs with links of %" PRId64 " GB/s where %" PRId64
+			    " are asked for",
+			    left, m->asked);
+}
+
+static void quantity_text(struct engine *e, const struct explain_miss *m, struct strbuf *out)
+{
 	if (m->verdict == NO_CPU)
 		strbuf_addf(out, "lacks %" PRId64 " milli CPU", m->lacks);
 	else if (m->verdict == NO_MEMORY)
@@ -261,18 +292,13 @@ static void quantity_text(struct engine *e, const struct explain_miss *m, struct
 		strbuf_addf(out, "lacks %" PRId64 " of %s", m->lacks,
 			    cluster_string(engine_cluster(e), m->resource));
 	else if (m->verdict == NO_FREE_GPU)
-		strbuf_addf(out, "lacks %" PRId64 " free GPU%s", m->lacks,
-			    m->lacks > 1 ? "s" : "");
+		free_gpus_text(e, m, out);
 	else if (m->verdict == NO_GPU_CORE)
 		strbuf_addf(out, "lacks %" PRId64 "/1000 of a GPU", m->lacks);
 	else if (m->verdict == NO_GPU_MEMORY)
 		strbuf_addf(out, "lacks %" PRId64 " MiB of GPU memory", m->lacks);
-	else if (m->verdict == NO_NETWORK && !left)
-		strbuf_puts(out, "does not say its network bandwidth");
 	else
-		strbuf_addf(out, "has %s of %" PRId64 " GB/s where %" PRId64 " are asked for",
-			    m->verdict == NO_NETWORK ? "a network" : "free GPUs with links", left,
-			    m->asked);
+		bandwidth_text(m, out);
 }
 
 void explain_miss(struct engine *e, const struct explanation *x, struct strbuf *out)

@@ -35,8 +35,9 @@ static void parts_weighed(struct engine *e, const struct parts *p, double ret[PA
 
 static bool all_nvlink(const struct links *links, uint32_t gpus)
 {
-	gpuset_each(gpu, gpus) if ((links->nvlink[gpu] | gpuset_one(gpu)) !=
-				   (links->nvlink[gpu] | gpus)) return false;
+	gpuset_each(gpu, gpus)
+		if ((links->nvlink[gpu] | gpuset_one(gpu)) != (links->nvlink[gpu] | gpus))
+			return false;
 	return true;
 }
 
@@ -57,16 +58,26 @@ static void links_text(const struct node *n, const struct request *r, const stru
 	}
 }
 
+/* "; leaves 4 of 8 GPUs idle".  Cards in MIG mode are neither idle nor busy. */
+static void idle_text(const struct node *n, const struct assignment *a, struct strbuf *out)
+{
+	unsigned whole = 0;
+
+	for (uint32_t i = 0; i < n->gpus_count; i++)
+		whole += !n->gpus[i].mig_mode;
+	if (a->count && whole)
+		strbuf_addf(out, "; leaves %u of %u %sGPUs idle", gpuset_count(n->idle & ~a->gpus),
+			    whole, whole < n->gpus_count ? "whole " : "");
+}
+
 static void place_text(const struct cluster *c, const struct node *n, const struct assignment *a,
 		       struct strbuf *out)
 {
 	const struct domain *leaf = cluster_domain(c, n->domain);
-	unsigned left = gpuset_count(n->idle & ~a->gpus);
 
 	if (leaf->level > 0)
 		strbuf_addf(out, "; in %s", leaf->name);
-	if (a->count)
-		strbuf_addf(out, "; leaves %u of %u GPUs idle", left, n->gpus_count);
+	idle_text(n, a, out);
 }
 
 /* How far ahead, and by which parts: those in which they differ, in their order. */
@@ -75,14 +86,18 @@ static void lead_text(struct engine *e, const struct explanation *x, struct strb
 	const struct explain_choice *first = &x->top[0], *second = &x->top[1];
 	const char *name = cluster_node(engine_cluster(e), second->decision.node)->name;
 	double mine[PARTS], theirs[PARTS];
+	double lead = points(e, (double)first->decision.score - second->decision.score);
 	const char *comma = " (";
 
 	if (first->decision.score == second->decision.score) {
 		strbuf_addf(out, "; as good as %s and before it in order", name);
 		return;
 	}
-	strbuf_addf(out, "; %.2f points ahead of %s",
-		    points(e, (double)first->decision.score - second->decision.score), name);
+	if (lead < 0.005) {
+		strbuf_addf(out, "; equal to %s to a hundredth of a point", name);
+		return;
+	}
+	strbuf_addf(out, "; %.2f points ahead of %s", lead, name);
 	parts_weighed(e, &first->parts, mine);
 	parts_weighed(e, &second->parts, theirs);
 	for (int i = 0; i < PARTS && !engine_config(e)->policy->bare; i++) {
@@ -97,6 +112,18 @@ static void lead_text(struct engine *e, const struct explanation *x, struct strb
 		strbuf_putc(out, ')');
 }
 
+static void rivals_text(const struct request *r, const struct explanation *x, struct strbuf *out)
+{
+	if (r->node != NODE_NONE)
+		strbuf_puts(out, ": pinned to this node");
+	else if (x->nodes == 1)
+		strbuf_puts(out, ": the only node");
+	else if (x->by_verdict[FITS] == 1)
+		strbuf_addf(out, ": the only one of %u nodes that fits", (unsigned)x->nodes);
+	else
+		strbuf_addf(out, ": best of %u nodes that fit", (unsigned)x->by_verdict[FITS]);
+}
+
 void explain_why(struct engine *e, const struct request *r, const struct explanation *x,
 		 struct strbuf *out)
 {
@@ -109,10 +136,7 @@ void explain_why(struct engine *e, const struct request *r, const struct explana
 	n = cluster_node(c, d->node);
 	strbuf_addf(out, "%s, ", n->name);
 	explain_assignment(e, d->node, &d->assignment, out);
-	if (x->by_verdict[FITS] == 1)
-		strbuf_addf(out, ": the only one of %u nodes that fits", (unsigned)x->nodes);
-	else
-		strbuf_addf(out, ": best of %u nodes that fit", (unsigned)x->by_verdict[FITS]);
+	rivals_text(r, x, out);
 	links_text(n, r, &d->assignment, out);
 	place_text(c, n, &d->assignment, out);
 	if (x->top_count > 1)

@@ -263,6 +263,44 @@ TEST(the_only_node_is_called_that)
 	engine_free(e);
 }
 
+TEST(a_node_without_rivals_is_no_winner)
+{
+	struct engine *e = fleet_new();
+	struct request r = whole(1);
+
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 2 });
+	CHECK_STR(why(e, r), "a, GPU 0: the only node; leaves 1 of 2 GPUs idle");
+	fleet_node(e, "b", (struct fleet_node){ .gpus = 2 });
+	r.node = cluster_node_find(engine_cluster(e), "b");
+	CHECK_STR(why(e, r), "b, GPU 0: pinned to this node; leaves 1 of 2 GPUs idle");
+	engine_free(e);
+}
+
+TEST(cards_in_mig_mode_are_neither_idle_nor_busy)
+{
+	struct engine *e = fleet_new();
+	const struct mig_geometry *mig = mig_geometry_find("a100-40gb");
+
+	fleet_node(e, "sliced", (struct fleet_node){ .gpus = 2, .mig = mig });
+	CHECK_STR(miss(e, whole(1)), "sliced lacks 1 free GPU, with 2 of its 2 GPUs in MIG mode");
+	CHECK_STR(why(e, slice("1g.5gb")), "sliced, 1g.5gb of GPU 0 at slice 6: the only node");
+	fleet_node(e, "mixed", (struct fleet_node){ .gpus = 4, .mig = mig, .whole = 0xe });
+	CHECK_STR(why(e, whole(1)), "mixed, GPU 1: the only one of 2 nodes that fits; leaves 2 of "
+				    "3 whole GPUs idle");
+	engine_free(e);
+}
+
+TEST(networks_are_in_gigabits)
+{
+	struct engine *e = fleet_new();
+	struct request r = whole(1);
+
+	r.min_network_gbps = 800;
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 1, .network_gbps = 400 });
+	CHECK_STR(miss(e, r), "a has a network of 400 Gbit/s where 800 are asked for");
+	engine_free(e);
+}
+
 TEST(choices_are_listed_with_their_parts)
 {
 	struct engine *e = fleet_new();
