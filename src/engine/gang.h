@@ -132,7 +132,7 @@ struct gang_repair {
 int gang_replace(struct gang_planner *g, const struct gang_repair *repair, struct gang_result *ret,
 		 struct err *err);
 
-/* Frees what the result owns, not the plan; the result is zero again. */
+/* Frees what the result owns, not the plan; the result is zero again.  NULL is fine. */
 void gang_result_done(struct gang_result *result);
 
 #endif

@@ -164,25 +164,19 @@ void preempt_sort_pods(const struct cluster *c, uint32_t *pods, uint32_t count)
 		qsort_r(pods, count, sizeof(*pods), pod_compare, (void *)c);
 }
 
-/* What the engine would decide once the victims are gone.  Plans give pods new numbers, so
- * they are looked up again by uid; the records themselves stay where they are. */
-static int decide_without(struct engine *e, const struct request *r, uint32_t node, uint32_t *pods,
-			  size_t count, struct decision *ret)
+/* What the engine would decide once the victims are gone; the rollback gives them their
+ * numbers back. */
+static int decide_without(struct engine *e, const struct request *r, uint32_t node,
+			  const uint32_t *pods, size_t count, struct decision *ret)
 {
-	const char **uids = calloc(count, sizeof(*uids));
-	struct plan *plan = uids ? plan_begin(e) : NULL;
+	struct plan *plan = plan_begin(e);
 	int rc = plan ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < count && rc == 0; i++) {
-		uids[i] = cluster_pod(engine_cluster(e), pods[i])->uid;
+	for (size_t i = 0; i < count && rc == 0; i++)
 		rc = plan_remove(plan, pods[i]);
-	}
 	if (rc == 0 && engine_score(e, r, node, ret, NULL) != FITS)
 		rc = -ENOENT;
 	plan_rollback(plan);
-	for (size_t i = 0; i < count && rc == 0; i++)
-		pods[i] = cluster_pod_find(engine_cluster(e), uids[i]);
-	free(uids);
 	return rc;
 }
 

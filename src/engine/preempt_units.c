@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* preempt_units.c - what may be evicted, in order. */
 #include "engine/preempt_units.h"
-#include "engine/gang.h"
+#include "engine/gang_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static void unit_describe(const struct cluster *c, const struct preempt_units *u
 	unit->uid = pod->uid;
 }
 
-static int unit_compare(const void *a, const void *b)
+static int unit_compare(const void *a, const void *b, void *cluster)
 {
 	const struct preempt_unit *x = a, *y = b;
 
@@ -86,7 +86,7 @@ static int unit_compare(const void *a, const void *b)
 	if (x->leaf_free_milli != y->leaf_free_milli)
 		return VICTIMS_ORDER(y->leaf_free_milli, x->leaf_free_milli);
 	if (x->leaf != y->leaf)
-		return VICTIMS_ORDER(x->leaf, y->leaf);
+		return gang_domain_before(cluster, x->leaf, y->leaf) ? -1 : 1;
 	if (x->idle_gpus != y->idle_gpus)
 		return VICTIMS_ORDER(y->idle_gpus, x->idle_gpus);
 	if (x->rank != y->rank)
@@ -115,7 +115,8 @@ int preempt_units_find(struct preempt_units *u, const struct victims *v,
 	for (size_t i = 0; i < u->list.len; i++)
 		unit_describe(v->cluster, u, &u->list.items[i]);
 	if (u->list.len)
-		qsort(u->list.items, u->list.len, sizeof(*u->list.items), unit_compare);
+		qsort_r(u->list.items, u->list.len, sizeof(*u->list.items), unit_compare,
+			(void *)v->cluster);
 	return 0;
 }
 

@@ -98,6 +98,8 @@ int victims_init(struct victims *v, const struct cluster *c, int32_t priority)
 
 void victims_done(struct victims *v)
 {
+	if (!v)
+		return;
 	vec_done(&v->pods);
 	vec_done(&v->units);
 	vec_done(&v->extended);

@@ -90,7 +90,7 @@ struct preempt_cost victims_pod_cost(const struct pod *pod);
 
 /* 0 or -ENOMEM; in both cases victims_done() is due. */
 int victims_init(struct victims *v, const struct cluster *c, int32_t priority);
-void victims_done(struct victims *v);
+void victims_done(struct victims *v); /* NULL is fine */
 
 /* What is known of the pod's gang, which it must have. */
 struct victims_gang *victims_gang_of(const struct victims *v, const struct pod *pod);

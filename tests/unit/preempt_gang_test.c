@@ -101,6 +101,21 @@ TEST(the_leaf_with_the_least_important_victims_is_cleared)
 	engine_free(e);
 }
 
+TEST(leaves_alike_are_cleared_in_the_order_of_the_fabric)
+{
+	for (int first = 0; first < 2; first++) {
+		struct engine *e = fleet_new();
+
+		leaf_of_two(e, first ? "leaf-2" : "leaf-10", first ? "c" : "a", first ? "d" : "b");
+		leaf_of_two(e, first ? "leaf-10" : "leaf-2", first ? "a" : "c", first ? "b" : "d");
+		for (char node[] = "a"; *node <= 'd'; ++*node)
+			fleet_pod(e, node, node, whole(4), PRIORITY(0));
+		CHECK_STR(outcome(e, (struct gang){ whole(4), 2, GANG_REQUIRED }, 10),
+			  "c d > c d");
+		engine_free(e);
+	}
+}
+
 TEST(leaf_rules_are_kept)
 {
 	struct engine *e = fleet_new();
