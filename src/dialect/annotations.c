@@ -89,15 +89,30 @@ static int add(struct annotations *list, struct arena *arena, const char *key,
 	return 0;
 }
 
-/* The GPUs of some asks as a set of ids; of `take` not 0 only the first so many. */
-static uint32_t ids_of(const struct assignment *a, uint16_t asks, uint8_t take)
+/* Which hold of its ask it is, in the order of ids. */
+static unsigned rank_of(const struct assignment *a, unsigned number)
 {
-	uint32_t ids = 0;
+	const struct hold *own = &a->holds[number];
+	unsigned rank = 0;
 
-	for (unsigned i = 0; i < a->count; i++)
-		if (asks >> a->holds[i].ask & 1)
-			ids |= gpuset_one(a->holds[i].gpu);
-	return take ? gpuset_lowest(ids, take) : ids;
+	for (unsigned i = 0; i < a->count; i++) {
+		const struct hold *other = &a->holds[i];
+		unsigned theirs = other->gpu << 16 | other->mig_start;
+		unsigned ours = own->gpu << 16 | own->mig_start;
+
+		rank += other->ask == own->ask && (theirs < ours || (theirs == ours && i < number));
+	}
+	return rank;
+}
+
+/* Whether the container gets that hold; NULL stands for the whole pod. */
+static bool is_given(const struct assignment *a, const struct wish_container *box, unsigned number)
+{
+	uint8_t ask = a->holds[number].ask;
+
+	if (!box)
+		return true;
+	return (box->asks >> ask & 1) && (!box->take[ask] || rank_of(a, number) < box->take[ask]);
 }
 
 static void put_ids(struct strbuf *out, uint32_t ids)
@@ -110,53 +125,69 @@ static void put_ids(struct strbuf *out, uint32_t ids)
 	}
 }
 
-/* How CUDA is told about one hold. */
-static int put_device(struct strbuf *out, const struct annotations_input *in,
-		      const struct hold *hold, unsigned position, struct err *err)
+/* Slices, and shares of cards under MPS, have no number that CUDA would take. */
+static bool needs_uuid(const struct annotations_input *in, const struct hold *hold)
 {
-	const struct decision *d = in->decision;
-	const struct node *node = cluster_node(in->cluster, d->node);
+	return hold->kind == ASK_MIG || (in->mps && hold->kind == ASK_SHARE);
+}
+
+/* Numbers and UUIDs do not go together in one value: one that needs its UUID is enough. */
+static bool needs_uuids(const struct annotations_input *in, const struct wish_container *box)
+{
+	const struct assignment *a = &in->decision->assignment;
+
+	for (unsigned i = 0; i < a->count; i++)
+		if (is_given(a, box, i) && needs_uuid(in, &a->holds[i]))
+			return true;
+	return false;
+}
+
+static int put_uuid(struct strbuf *out, const struct annotations_input *in,
+		    const struct hold *hold, struct err *err)
+{
+	const struct node *node = cluster_node(in->cluster, in->decision->node);
 	bool slice = hold->kind == ASK_MIG;
 	const char *uuid = NULL;
 
-	if (slice && in->slice_uuid)
-		uuid = in->slice_uuid(in->context, d->node, hold);
-	else if (!slice && in->mps && hold->kind == ASK_SHARE)
+	if (!slice)
 		uuid = cluster_string(in->cluster, node->gpus[hold->gpu].uuid);
-	if (slice && !uuid && in->visibility == VISIBLE_ALL)
-		return err_set(err, ENOENT, "the MIG slice on GPU %u of %s has no UUID yet",
-			       hold->gpu, node->name);
-	strbuf_puts(out, position ? "," : "");
-	if (uuid)
-		strbuf_puts(out, uuid);
-	else
-		strbuf_addf(out, "%u", in->visibility == VISIBLE_ALL ? hold->gpu : position);
+	else if (in->slice_uuid)
+		uuid = in->slice_uuid(in->context, in->decision->node, hold);
+	if (!uuid || !*uuid)
+		return err_set(err, ENOENT, "%s %u of %s has no UUID yet",
+			       slice ? "the MIG slice on GPU" : "GPU", hold->gpu, node->name);
+	strbuf_puts(out, uuid);
 	return 0;
 }
 
-/* The value of the variable for the containers that see these asks.  A card that two
- * asks of the container share is one device. */
-static int put_visible(struct strbuf *out, const struct annotations_input *in, uint16_t asks,
-		       uint8_t take, struct err *err)
+/* The value of the variable for the container.  A card that two of its asks share is one
+ * device. */
+static int put_visible(struct strbuf *out, const struct annotations_input *in,
+		       const struct wish_container *box, struct err *err)
 {
 	const struct assignment *a = &in->decision->assignment;
-	uint32_t left = ids_of(a, asks, take);
+	bool uuids = needs_uuids(in, box);
 	unsigned position = 0;
+	uint32_t seen = 0;
+	int rc = 0;
 
 	for (unsigned id = 0; id < GPU_MAX; id++) {
-		for (unsigned i = 0; i < a->count && gpuset_has(left, id); i++) {
+		for (unsigned i = 0; i < a->count && rc == 0; i++) {
 			const struct hold *hold = &a->holds[i];
 
-			if (hold->gpu != id || !(asks >> hold->ask & 1))
+			if (hold->gpu != id || !is_given(a, box, i) || gpuset_has(seen, id))
 				continue;
-			int rc = put_device(out, in, hold, position++, err);
-			if (rc < 0)
-				return rc;
-			if (hold->kind != ASK_MIG)
-				left &= ~gpuset_one(id);
+			strbuf_puts(out, position ? "," : "");
+			if (uuids)
+				rc = put_uuid(out, in, hold, err);
+			else
+				strbuf_addf(out, "%u",
+					    in->visibility == VISIBLE_ALL ? id : position);
+			seen |= hold->kind == ASK_MIG ? 0 : gpuset_one(id);
+			position++;
 		}
 	}
-	return 0;
+	return rc;
 }
 
 static int add_allocated(const struct annotations_input *in, struct arena *arena,
@@ -173,7 +204,7 @@ static int add_visible(const struct annotations_input *in, struct arena *arena,
 		       struct annotations *list, struct err *err)
 {
 	struct strbuf value CLEANUP(strbuf_done) = STRBUF_INIT;
-	int rc = put_visible(&value, in, UINT16_MAX, 0, err);
+	int rc = put_visible(&value, in, NULL, err);
 
 	return rc < 0 ? rc : add(list, arena, KEY_VISIBLE_DEVICES, &value, err);
 }
@@ -183,7 +214,7 @@ static int add_container(const struct annotations_input *in, const struct wish_c
 {
 	char key[ANNOTATION_KEY_MAX];
 	struct strbuf value CLEANUP(strbuf_done) = STRBUF_INIT;
-	int rc = put_visible(&value, in, box->asks, box->take, err);
+	int rc = put_visible(&value, in, box, err);
 
 	if (rc < 0)
 		return rc;
@@ -213,19 +244,28 @@ static void put_gpu(struct strbuf *out, const struct annotations_input *in,
 	strbuf_addf(out, ",\"ask\":%u}", hold->ask);
 }
 
-static void put_containers(struct strbuf *out, const struct wish *wish)
+/* The places in "gpus" of what each container gets. */
+static void put_containers(struct strbuf *out, const struct annotations_input *in)
 {
+	const struct assignment *a = &in->decision->assignment;
 	const char *comma = "";
 
 	strbuf_puts(out, "],\"containers\":{");
-	for (unsigned i = 0; i < wish->containers_count; i++) {
-		const struct wish_container *box = &wish->containers[i];
+	for (unsigned i = 0; i < in->wish->containers_count; i++) {
+		const struct wish_container *box = &in->wish->containers[i];
+		const char *separator = ":[";
 
 		if (!box->asks)
 			continue;
 		strbuf_puts(out, comma);
 		strbuf_add_json(out, box->name, strlen(box->name));
-		strbuf_addf(out, ":%u", box->asks);
+		for (unsigned j = 0; j < a->count; j++) {
+			if (!is_given(a, box, j))
+				continue;
+			strbuf_addf(out, "%s%u", separator, j);
+			separator = ",";
+		}
+		strbuf_puts(out, *separator == ',' ? "]" : ":[]");
 		comma = ",";
 	}
 }
@@ -244,7 +284,7 @@ static int add_decision(const struct annotations_input *in, struct arena *arena,
 		strbuf_puts(&value, i ? "," : "");
 		put_gpu(&value, in, &d->assignment.holds[i]);
 	}
-	put_containers(&value, in->wish);
+	put_containers(&value, in);
 	strbuf_addf(&value, "},\"attempt\":%" PRIu32 ",\"scheduler\":", in->attempt);
 	strbuf_add_json(&value, in->scheduler, strlen(in->scheduler));
 	strbuf_addf(&value, ",\"score\":%" PRId32 "}", d->score);
@@ -259,7 +299,7 @@ static int add_assumed(struct arena *arena, struct annotations *list, struct err
 	return add(list, arena, KEY_ASSUMED, &value, err);
 }
 
-static int check_size(const struct annotations *list, struct err *err)
+static int check_size(const struct annotations *list, size_t existing_bytes, struct err *err)
 {
 	size_t bytes = 0;
 
@@ -270,6 +310,11 @@ static int check_size(const struct annotations *list, struct err *err)
 			       "the decision takes %zu bytes of annotations, at most "
 			       "%d are allowed",
 			       bytes, ANNOTATIONS_BYTES_MAX);
+	if (existing_bytes > ANNOTATIONS_BYTES_ALL || bytes > ANNOTATIONS_BYTES_ALL - existing_bytes)
+		return err_set(err, E2BIG,
+			       "the pod has %zu bytes of annotations and the decision takes "
+			       "%zu more, at most %d are allowed",
+			       existing_bytes, bytes, ANNOTATIONS_BYTES_ALL);
 	return 0;
 }
 
@@ -292,5 +337,5 @@ int annotations_make(const struct annotations_input *input, struct arena *arena,
 	if ((rc = add_assumed(arena, ret, err)) < 0 ||
 	    (rc = add_decision(input, arena, ret, err)) < 0)
 		return rc;
-	return check_size(ret, err);
+	return check_size(ret, input->existing_bytes, err);
 }

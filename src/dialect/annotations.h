@@ -10,11 +10,19 @@
  *	elasticgpu.io/container-<name>    0                     the same for one container
  *	elasticgpu.io/assumed             true
  *	gpu.scheduling/decision           {"node":...}          for the agent
+ *
+ * The decision lists what the pod holds as "gpus" and for each container, under
+ * "containers", the places in that list (from 0) of just what it may see:
+ *
+ *	{"node":"dgx-07","gpus":[{"id":0,...},{"id":1,...}],"containers":{"main":[0,1]},...}
+ *
+ * MIG slices and shares under MPS are named by UUID, as is all else in the same value.
  */
 #ifndef GS_DIALECT_ANNOTATIONS_H
 #define GS_DIALECT_ANNOTATIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct arena;
@@ -26,7 +34,8 @@ struct wish;
 
 #define ANNOTATIONS_MAX	      (4 + 64)	 /* one per container and four of the pod */
 #define ANNOTATION_KEY_MAX    320	 /* with the final NUL */
-#define ANNOTATIONS_BYTES_MAX (64 << 10) /* ours; the API allows 256 KiB for all */
+#define ANNOTATIONS_BYTES_MAX (64 << 10) /* ours */
+#define ANNOTATIONS_BYTES_ALL (256 << 10) /* all that a pod may have, keys and values */
 
 /* What a container sees before CUDA looks at the variable. */
 enum visibility {
@@ -41,7 +50,8 @@ struct annotations_input {
 	const char *scheduler; /* who decided */
 	uint32_t attempt;
 	enum visibility visibility;
-	bool mps; /* shares go through MPS, which wants UUIDs */
+	bool mps;	       /* shares go through MPS, which wants UUIDs */
+	size_t existing_bytes; /* keys and values of the annotations that the pod has */
 	/* The UUID of the slice that such a hold stands for, or NULL if it is not known (the
 	 * agent has yet to make it).  May be NULL. */
 	const char *(*slice_uuid)(void *context, uint32_t node, const struct hold *hold);
@@ -57,8 +67,8 @@ struct annotations {
 	struct annotation items[ANNOTATIONS_MAX];
 };
 
-/* 0 with the annotations in the order above, memory from the arena; -ENOENT a slice's
- * UUID is needed and not known; -E2BIG they are too many bytes; -EINVAL a key would be
+/* 0 with the annotations in the order above, memory from the arena; -ENOENT a UUID is
+ * needed and not known; -E2BIG they are too many bytes; -EINVAL a key would be
  * illegal; -ENOMEM. */
 int annotations_make(const struct annotations_input *input, struct arena *arena,
 		     struct annotations *ret, struct err *err);

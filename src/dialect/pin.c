@@ -102,12 +102,34 @@ static struct ask *split(struct draft *d, unsigned from, struct err *err)
 	return ask;
 }
 
+/* Who takes only the first GPUs of an ask takes them from its parts, in their order. */
+static void split_takes(struct draft *d, unsigned from, unsigned parts)
+{
+	for (unsigned i = 0; i < d->wish->containers_count; i++) {
+		struct wish_container *box = &d->wish->containers[i];
+		uint8_t left = box->take[from];
+
+		if (!(box->asks >> from & 1) || !left)
+			continue;
+		for (unsigned j = 0, part = from; j < parts; j++) {
+			uint8_t count = d->request->asks[part].count;
+
+			if (!left)
+				box->asks &= (uint16_t)~(1u << part);
+			box->take[part] = left < count ? left : 0;
+			left = (uint8_t)(left - MIN(left, count));
+			part = d->request->asks_count - (parts - 1) + j;
+		}
+	}
+}
+
 /* Pins one ask to these GPUs, by as many asks as there are ways to share them. */
 static int deal(struct draft *d, unsigned number, const struct map_line *line, uint32_t gpus,
 		uint32_t group, struct err *err)
 {
 	const struct ask original = d->request->asks[number];
 	uint32_t same = alike(line, gpus);
+	unsigned parts = 1;
 	int rc = pin_ask(&d->request->asks[number], line, same, group, err);
 
 	while (rc == 0 && (gpus &= ~same)) {
@@ -118,7 +140,9 @@ static int deal(struct draft *d, unsigned number, const struct map_line *line, u
 		*ask = original;
 		same = alike(line, gpus);
 		rc = pin_ask(ask, line, same, group, err);
+		parts++;
 	}
+	split_takes(d, number, parts);
 	return rc;
 }
 

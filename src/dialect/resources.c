@@ -12,7 +12,7 @@
  * the same thing is fine; MIG slices come in addition to cards.  Memory beside whole
  * cards says nothing more: they have all of theirs.
  *
- * Init containers run before the others and use the cards of one that has enough.
+ * Init containers run before the others and use their cards (init.c).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,25 +21,18 @@
 #include "base/err.h"
 #include "dialect/draft.h"
 #include "dialect/keys.h"
+#include "dialect/want.h"
 #include "wire/json.h"
 #include "wire/quantity.h"
 
 #define PERCENT_MILLI 10
 #define NANO	      1000000000
 
-/* What one container wants; 0 is nothing. */
-struct want {
-	enum ask_kind kind;
-	uint8_t count;
-	uint16_t core_milli;
-	uint32_t mem_mib;
-	const char *named; /* the resource that said so */
-};
-
 struct container {
 	const char *name;
 	const struct json *resources;
 	struct wish_container *box;
+	uint16_t beside; /* asks of the sidecars that run already, if it is an init container */
 };
 
 /* The limit of that name as a whole number, 0 if there is none. */
@@ -147,48 +140,12 @@ static int want_of(const struct container *c, struct want *ret, struct err *err)
 	return rc;
 }
 
-static bool covers(const struct ask *ask, const struct want *want, const char *profile)
-{
-	return ask->kind == want->kind && ask->count >= want->count &&
-	       ask->core_milli >= want->core_milli && ask->mem_mib >= want->mem_mib &&
-	       strcmp(ask->mig_profile, profile) == 0;
-}
-
-/* The ask whose GPUs an init container can use: the smallest that is enough. */
-static int borrow(const struct draft *d, const struct want *want, const char *profile)
-{
-	const struct request *r = d->request;
-	int best = -1;
-
-	for (int i = 0; i < r->asks_count; i++) {
-		const struct ask *ask = &r->asks[i];
-
-		if (covers(ask, want, profile) && (best < 0 || ask->count < r->asks[best].count))
-			best = i;
-	}
-	return best;
-}
-
 static int add_want(struct draft *d, const struct container *c, const struct want *want,
-		    const char *profile, struct err *err)
+		    struct err *err)
 {
-	int from = c->box->init ? borrow(d, want, profile) : -1;
-
-	if (from >= 0) {
-		c->box->asks |= (uint16_t)(1u << from);
-		if (d->request->asks[from].count > want->count && want->kind != ASK_MIG)
-			c->box->take = want->count;
-		return 0;
-	}
-	uint16_t bit = (uint16_t)(1u << d->request->asks_count);
-	struct ask *ask = draft_ask(d, want->kind, want->count, err);
-	if (!ask)
-		return -EINVAL;
-	ask->core_milli = want->core_milli;
-	ask->mem_mib = want->mem_mib;
-	snprintf(ask->mig_profile, sizeof(ask->mig_profile), "%s", profile);
-	c->box->asks |= bit;
-	return 0;
+	if (c->box->init)
+		return init_want(d, c->box, c->beside, want, err);
+	return want_add(d, c->box, want, err);
 }
 
 static int read_slices(struct draft *d, const struct container *c, struct err *err)
@@ -209,8 +166,11 @@ static int read_slices(struct draft *d, const struct container *c, struct err *e
 				       c->name, m.key);
 		if ((rc = limit_of(c, m.key, 64, &count, err)) < 0 || count == 0)
 			continue;
-		struct want want = { .kind = ASK_MIG, .count = (uint8_t)count };
-		rc = add_want(d, c, &want, profile, err);
+		struct want want = { .kind = ASK_MIG,
+				     .count = (uint8_t)count,
+				     .profile = profile,
+				     .named = m.key };
+		rc = add_want(d, c, &want, err);
 	}
 	return rc;
 }
@@ -244,7 +204,7 @@ static int read_container(struct draft *d, const struct container *c, struct err
 
 	if ((rc = check_names(c, err)) < 0 || (rc = want_of(c, &want, err)) < 0)
 		return rc;
-	if (want.kind && (rc = add_want(d, c, &want, "", err)) < 0)
+	if (want.kind && (rc = add_want(d, c, &want, err)) < 0)
 		return rc;
 	return read_slices(d, c, err);
 }
@@ -262,20 +222,25 @@ static int read_list(struct draft *d, const char *list, bool init, struct err *e
 	struct json_iter iter = json_items(d->source->object, "spec", list);
 	struct wish *w = d->wish;
 	const struct json *object;
+	unsigned sidecars = 0;
+	uint16_t beside = 0;
 	int rc = 0;
 
 	while (rc == 0 && (object = json_next(&iter))) {
 		const char *name = json_str(object, "name");
 
-		if (strcmp(list, "initContainers") == 0 && is_sidecar(object) == init)
+		if (strcmp(list, "initContainers") == 0 && is_sidecar(object) == init) {
+			/* Sidecars were read first, in this order. */
+			beside |= init ? w->containers[sidecars++].asks : 0;
 			continue;
+		}
 		if (!name || !*name)
 			return err_set(err, EINVAL, "a container has no name");
 		if (w->containers_count == WISH_CONTAINERS_MAX)
 			return err_set(err, EINVAL, "the pod has more than %d containers",
 				       WISH_CONTAINERS_MAX);
 		struct wish_container *box = &w->containers[w->containers_count++];
-		struct container c = { name, json_get(object, "resources"), box };
+		struct container c = { name, json_get(object, "resources"), box, beside };
 		box->init = init;
 		box->name = draft_printf(d, "%s", name);
 		if (!box->name)

@@ -19,10 +19,10 @@
 /* A container, and which of the request's asks are its GPUs. */
 struct wish_container {
 	const char *name;
-	uint16_t asks; /* bit i: ask i; 0: it gets no GPU */
-	uint8_t take;  /* 0: all of them; else only the first so many GPUs (an init
-				   * container that needs fewer than the one it borrows from) */
-	bool init;     /* runs before the others, on the GPUs of one of them */
+	uint16_t asks;	       /* bit i: ask i; 0: it gets no GPU */
+	bool init;	       /* runs before the others, on their GPUs */
+	uint8_t take[ASK_MAX]; /* of ask i: 0 all its GPUs or slices; else only the first so
+				* many (an init container that needs fewer than it borrows) */
 };
 
 /* How strictly the members of a gang must lie together. */

@@ -66,7 +66,7 @@ TEST(ids_where_every_gpu_is_visible)
 		  "\"ask\":0},"
 		  "{\"id\":6,\"uuid\":\"GPU-alpha-6\",\"coreMilli\":500,\"memoryMiB\":100,\"ask\":"
 		  "1}],"
-		  "\"containers\":{\"train\":1,\"serve\":2},\"attempt\":2,"
+		  "\"containers\":{\"train\":[0,1],\"serve\":[2]},\"attempt\":2,"
 		  "\"scheduler\":\"gpu-scheduler\",\"score\":7}");
 	bench_done(&b);
 }
@@ -87,6 +87,10 @@ TEST(positions_where_only_the_decided_ones_are_visible)
 	in.mps = true;
 	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
 	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-serve"), "GPU-alpha-6");
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-train"), "0,1");
+	/* Numbers and UUIDs in one value would not be understood. */
+	CHECK_STR(annotations_find(&list, "gpu.scheduling/visible-devices"),
+		  "GPU-alpha-1,GPU-alpha-4,GPU-alpha-6");
 	bench_done(&b);
 }
 
@@ -115,11 +119,94 @@ TEST(slices_are_named_by_uuid)
 	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-c"), "MIG-1234");
 	CHECK(strstr(annotations_find(&list, "gpu.scheduling/decision"),
 		     "\"mig\":{\"profile\":\"7g.80gb\",\"start\":0}") != NULL);
-	/* Where only the slice is visible, it is the first device. */
-	in.slice_uuid = NULL;
+	/* Where only the slice is visible too. */
 	in.visibility = VISIBLE_DECIDED;
 	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
-	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-c"), "0");
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-c"), "MIG-1234");
+	in.slice_uuid = NULL;
+	CHECK_INT(annotations_make(&in, &b.arena, &list, &err), -ENOENT);
+	bench_done(&b);
+}
+
+TEST(a_card_without_uuid_is_never_named_by_number_under_mps)
+{
+	struct bench b;
+	struct decision d;
+	struct annotations list;
+	struct err err = ERR_INIT;
+
+	prepare(&b, &d);
+	struct annotations_input in = input_of(&b, &d);
+	in.mps = true;
+	cluster_node(b.cluster, d.node)->gpus[6].uuid = cluster_intern(b.cluster, "");
+	CHECK_INT(annotations_make(&in, &b.arena, &list, &err), -ENOENT);
+	CHECK_STR(err.text, "GPU 6 of alpha has no UUID yet");
+	bench_done(&b);
+}
+
+TEST(an_init_container_is_told_only_of_what_it_asked_for)
+{
+	struct bench b;
+	struct annotations list;
+	static char uuid[] = "MIG-1";
+
+	bench_init(&b);
+	CHECK(bench_read(&b, "kind: Pod\nmetadata: {name: p}\nspec: {initContainers: [{name: i,"
+			     " resources: {limits: {nvidia.com/gpu: 3, nvidia.com/mig-1g.10gb:"
+			     " 1}}}], containers: [{name: a, resources: {limits: {nvidia.com/gpu:"
+			     " 2, nvidia.com/mig-1g.10gb: 2}}}, {name: b, resources: {limits:"
+			     " {nvidia.com/gpu: 2}}}]}\n") == 0);
+	struct decision d = { .node = cluster_node_find(b.cluster, "alpha") };
+	d.assignment.count = 6;
+	d.assignment.holds[0] = (struct hold){ .gpu = 6, .ask = 2, .kind = ASK_WHOLE };
+	d.assignment.holds[1] = (struct hold){ .gpu = 5, .ask = 2, .kind = ASK_WHOLE };
+	d.assignment.holds[2] = (struct hold){ .gpu = 0, .ask = 0, .kind = ASK_WHOLE };
+	d.assignment.holds[3] = (struct hold){ .gpu = 1, .ask = 0, .kind = ASK_WHOLE };
+	d.assignment.holds[4] =
+		(struct hold){ .gpu = 3, .ask = 1, .kind = ASK_MIG, .mig_start = 1 };
+	d.assignment.holds[5] = (struct hold){ .gpu = 3, .ask = 1, .kind = ASK_MIG };
+	struct annotations_input in = input_of(&b, &d);
+	in.slice_uuid = mig_uuid;
+	in.context = uuid;
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	CHECK(strstr(annotations_find(&list, "gpu.scheduling/decision"),
+		     "\"containers\":{\"a\":[2,3,4,5],\"b\":[0,1],\"i\":[1,2,3,5]}") != NULL);
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-i"),
+		  "GPU-alpha-0,GPU-alpha-1,MIG-1,GPU-alpha-5");
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-b"), "5,6");
+	bench_done(&b);
+}
+
+TEST(annotations_that_are_too_large_are_not_sent)
+{
+	struct bench b;
+	struct decision d;
+	struct annotations list;
+	struct err err = ERR_INIT;
+	size_t bytes = 0;
+
+	prepare(&b, &d);
+	struct annotations_input in = input_of(&b, &d);
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	for (uint32_t i = 0; i < list.count; i++)
+		bytes += strlen(list.items[i].key) + strlen(list.items[i].value);
+	in.existing_bytes = ANNOTATIONS_BYTES_ALL - bytes;
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	in.existing_bytes++;
+	CHECK_INT(annotations_make(&in, &b.arena, &list, &err), -E2BIG);
+	CHECK(strstr(err.text, "at most 262144 are allowed") != NULL);
+	in.existing_bytes = SIZE_MAX;
+	CHECK_INT(annotations_make(&in, &b.arena, &list, &err), -E2BIG);
+	/* Our own bound holds whatever the pod has. */
+	static char scheduler[ANNOTATIONS_BYTES_MAX + 1];
+	memset(scheduler, 's', ANNOTATIONS_BYTES_MAX - bytes + strlen(in.scheduler));
+	in.existing_bytes = 0;
+	in.scheduler = scheduler;
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	scheduler[strlen(scheduler)] = 's';
+	CHECK_INT(annotations_make(&in, &b.arena, &list, &err), -E2BIG);
+	CHECK_STR(err.text,
+		  "the decision takes 65537 bytes of annotations, at most 65536 are allowed");
 	bench_done(&b);
 }
 

@@ -95,6 +95,12 @@ TEST(claim_and_limits_speak_of_the_same_gpus)
 	CHECK(bench_read(&b, LIMIT("elasticgpu.io/gpu-core: 20")
 				     CLAIM("{devices: {count: 1, exclusivity: Shared}}")) == 0);
 	CHECK_INT(b.wish.request.asks[0].core_milli, 200);
+	/* An init container runs on the cards of both others. */
+	CHECK(bench_read(&b, POD("{initContainers: [{name: i, resources: {limits:"
+				 " {nvidia.com/gpu: 2}}}], containers: [{name: a, resources:"
+				 " {limits: {nvidia.com/gpu: 1}}}, {name: b, resources: {limits:"
+				 " {nvidia.com/gpu: 1}}}]}") CLAIM("{devices: {count: 2}}")) == 0);
+	CHECK_INT(b.wish.request.asks_count, 2);
 	bench_done(&b);
 }
 

@@ -79,12 +79,104 @@ TEST(an_init_container_borrows_the_gpus_of_another)
 	CHECK_STR(b.wish.containers[2].name, "warm");
 	CHECK(b.wish.containers[2].init);
 	CHECK_INT(b.wish.containers[2].asks, 2);
-	CHECK_INT(b.wish.containers[2].take, 1);
-	CHECK(bench_read(&b, POD("{initContainers: [{name: warm, resources: {limits:"
-				 " {nvidia.com/gpu: 2}}}], containers: [{name: main,"
-				 " resources: {limits: {nvidia.com/gpu: 1}}}]}")) == 0);
-	CHECK_INT(b.wish.request.asks_count, 2);
-	CHECK_INT(b.wish.containers[1].asks, 2);
+	CHECK_INT(b.wish.containers[2].take[1], 1);
+	bench_done(&b);
+}
+
+#define LIMITED(name, limits) "{name: " name ", resources: {limits: {" limits "}}}"
+#define SIDECAR(name, limits) \
+	"{name: " name ", restartPolicy: Always, resources: {limits: {" limits "}}}"
+#define INIT(inits, mains) POD("{initContainers: [" inits "], containers: [" mains "]}")
+#define WHOLE(n)	   "nvidia.com/gpu: " #n
+#define CORE(n)		   "elasticgpu.io/gpu-core: " #n
+#define SHARE(core, mem)   CORE(core) ", elasticgpu.io/gpu-memory: " #mem
+#define SLICES(n)	   "nvidia.com/mig-1g.10gb: " #n
+
+/* The GPUs that a container would see, counted by asks. */
+static unsigned seen_by(const struct wish *w, const char *name)
+{
+	unsigned seen = 0;
+
+	for (unsigned i = 0; i < w->containers_count; i++) {
+		const struct wish_container *box = &w->containers[i];
+
+		for (unsigned j = 0; j < w->request.asks_count; j++)
+			if (strcmp(box->name, name) == 0 && box->asks >> j & 1)
+				seen += box->take[j] ? box->take[j] : w->request.asks[j].count;
+	}
+	return seen;
+}
+
+TEST(the_pod_needs_the_greater_of_init_and_other_containers)
+{
+	static const struct {
+		const char *yaml;
+		unsigned asks, cards, init, main, core_milli, mem_mib;
+	} rows[] = {
+		{ INIT(LIMITED("init", WHOLE(8)), LIMITED("main", WHOLE(4))), 2, 8, 8, 4, 0, 0 },
+		{ INIT(LIMITED("init", WHOLE(2)), LIMITED("main", WHOLE(4))), 1, 4, 2, 4, 0, 0 },
+		{ INIT(LIMITED("init", WHOLE(4)), LIMITED("main", WHOLE(4))), 1, 4, 4, 4, 0, 0 },
+		{ INIT(LIMITED("init", WHOLE(2)),
+		       LIMITED("main", WHOLE(1)) "," LIMITED("more", WHOLE(1))),
+		  2, 2, 2, 1, 0, 0 },
+		/* The smallest that is enough. */
+		{ INIT(LIMITED("init", WHOLE(2)),
+		       LIMITED("main", WHOLE(4)) "," LIMITED("more", WHOLE(3))),
+		  2, 7, 2, 4, 0, 0 },
+		{ INIT(LIMITED("init", WHOLE(6)),
+		       LIMITED("main", WHOLE(4)) "," LIMITED("more", WHOLE(3))),
+		  2, 7, 6, 4, 0, 0 },
+		/* What one init container lacked is there for the next. */
+		{ INIT(LIMITED("early", WHOLE(6)) "," LIMITED("init", WHOLE(8)),
+		       LIMITED("main", WHOLE(4))),
+		  3, 8, 8, 4, 0, 0 },
+		{ INIT(LIMITED("early", WHOLE(8)) "," LIMITED("init", WHOLE(6)),
+		       LIMITED("main", WHOLE(4))),
+		  2, 8, 6, 4, 0, 0 },
+		/* Sidecars keep theirs, unless they start later. */
+		{ INIT(SIDECAR("side", WHOLE(1)) "," LIMITED("init", WHOLE(4)),
+		       LIMITED("main", WHOLE(2))),
+		  3, 5, 4, 2, 0, 0 },
+		{ INIT(LIMITED("init", WHOLE(3)) "," SIDECAR("side", WHOLE(1)),
+		       LIMITED("main", WHOLE(2))),
+		  2, 3, 3, 2, 0, 0 },
+		{ INIT(LIMITED("init", CORE(60)), LIMITED("main", CORE(50))), 1, 1, 1, 1, 600, 0 },
+		{ INIT(LIMITED("init", CORE(40)), LIMITED("main", CORE(50))), 1, 1, 1, 1, 500, 0 },
+		{ INIT(LIMITED("init", SHARE(60, 10)), LIMITED("main", SHARE(50, 20))), 1, 1, 1, 1,
+		  600, 20 },
+		{ INIT(LIMITED("init", CORE(60)), LIMITED("main", WHOLE(1))), 1, 1, 1, 1, 0, 0 },
+		{ INIT(LIMITED("init", CORE(60)), LIMITED("main", WHOLE(2))), 1, 2, 1, 2, 0, 0 },
+		{ INIT(LIMITED("init", WHOLE(1)), LIMITED("main", CORE(50))), 1, 1, 1, 1, 0, 0 },
+		{ INIT(LIMITED("init", CORE(30)),
+		       LIMITED("main", CORE(50)) "," LIMITED("more", CORE(40))),
+		  2, 2, 1, 1, 500, 0 },
+		{ INIT(SIDECAR("side", CORE(30)) "," LIMITED("init", CORE(30)), "{name: main}"), 2,
+		  2, 1, 0, 300, 0 },
+		{ INIT(LIMITED("init", SLICES(1)), LIMITED("main", SLICES(2))), 1, 2, 1, 2, 0, 0 },
+		{ INIT(LIMITED("init", SLICES(3)), LIMITED("main", SLICES(2))), 2, 3, 3, 2, 0, 0 },
+		{ INIT(LIMITED("init", SLICES(2)), LIMITED("main", "nvidia.com/mig-2g.20gb: 2")),
+		  2, 4, 2, 2, 0, 0 },
+		{ INIT(LIMITED("init", WHOLE(2)), "{name: main}"), 1, 2, 2, 0, 0, 0 },
+	};
+	struct bench b;
+
+	bench_init(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		unsigned cards = 0;
+
+		CHECKF(bench_read(&b, rows[i].yaml) == 0, "row %zu: %s", i, b.err.text);
+		for (unsigned j = 0; j < b.wish.request.asks_count; j++)
+			cards += b.wish.request.asks[j].count;
+		CHECKF(b.wish.request.asks_count == rows[i].asks && cards == rows[i].cards,
+		       "row %zu: %u asks, %u cards", i, b.wish.request.asks_count, cards);
+		CHECKF(seen_by(&b.wish, "init") == rows[i].init &&
+			       seen_by(&b.wish, "main") == rows[i].main,
+		       "row %zu: %u and %u", i, seen_by(&b.wish, "init"),
+		       seen_by(&b.wish, "main"));
+		CHECKF(b.wish.request.asks[0].core_milli == rows[i].core_milli &&
+			       b.wish.request.asks[0].mem_mib == rows[i].mem_mib,
+		       "row %zu: core %u", i, b.wish.request.asks[0].core_milli);
+	}
 	bench_done(&b);
 }
 
@@ -156,6 +248,11 @@ TEST(needs_are_summed_as_kubernetes_does)
 		{ "{resources: {requests: {cpu: 3}}, overhead: {cpu: 250m, memory: 64},"
 		  " containers: [{name: a, resources: {requests: {cpu: 9, memory: 16}}}]}",
 		  3250, 80 },
+		/* Even where an init container asks for more. */
+		{ "{resources: {requests: {cpu: 3}}, initContainers: [{name: i, resources:"
+		  " {requests: {cpu: 5, memory: 32}}}],"
+		  " containers: [{name: a, resources: {requests: {cpu: 1, memory: 16}}}]}",
+		  3000, 32 },
 		{ "{containers: [{name: a, resources: {requests: {memory: 9223372036854775807}}},"
 		  " {name: b, resources: {requests: {memory: 9223372036854775807}}}]}",
 		  0, INT64_MAX },
