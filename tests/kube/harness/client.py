@@ -79,6 +79,18 @@ class Client:
             self.connection.close()
             raise
 
+    def stream(self, path):
+        """The events of a watch, until the server ends it; then the client is used up."""
+        self.connection.request("GET", path, headers={"Accept": "application/json"})
+        response = self.connection.getresponse()
+        if response.status != 200:
+            raise OSError(f"watch: {response.status} {response.read(300)}")
+        try:
+            for line in response:
+                yield json.loads(line)
+        finally:
+            self.connection.close()
+
     def get(self, path):
         """GET."""
         return self.request("GET", path)

@@ -10,6 +10,7 @@ are refused.  The folder holds
     <role>.kubeconfig       the service account of each role, with what rbac/ grants it
     pki/                    ca.crt; webhook-server.crt and .key, for servers of tests
     audit.log, *.log        what was asked and what the programs said
+    environments.jsonl      what each container would have seen (see kubelet.py)
     etcd/                   the data
 
 All kubeconfigs are JSON, which is YAML, and carry their certificates inside.
@@ -37,6 +38,8 @@ IDENTITIES = {
     "admin": ("admin", ["system:masters"]),
     "kube-scheduler": ("system:kube-scheduler", []),
     "kube-controller-manager": ("system:kube-controller-manager", []),
+    # One for all nodes, which the Node authorizer does not know; so it may do anything.
+    "kubelet": ("simulated-kubelet", ["system:masters"]),
     **{
         role: (
             f"system:serviceaccount:{NAMESPACE}:{role}",
@@ -83,15 +86,27 @@ class ControlPlane:
 
     # pylint: disable-next=too-many-arguments
     def __init__(
-        self, assets, folder, *, scheduler=None, controllers=None, history=False, flags=()
+        self,
+        assets,
+        folder,
+        *,
+        scheduler=None,
+        controllers=None,
+        nodes=0,
+        gpus=8,
+        history=False,
+        flags=(),
     ):
         """scheduler: None, or a dict with fields of KubeSchedulerConfiguration;
         controllers: None, or what kube-controller-manager takes as --controllers;
+        nodes: how many simulated kubelets, gpu-0, gpu-1..., with so many gpus each;
         history: keep all of it, readable; flags: more of them for kube-apiserver."""
         self.assets = Path(assets)
         self.folder = Path(folder)
         self.scheduler = scheduler
         self.controllers = controllers
+        self.nodes = [f"gpu-{number}" for number in range(nodes)]
+        self.gpus = gpus
         self.apiserver_flags = list(flags)
         if history:
             self.apiserver_flags += HISTORY_FLAGS
@@ -111,6 +126,8 @@ class ControlPlane:
         for program in wanted:
             if not (self.assets / program).exists():
                 raise StartError(f"{self.assets} has no {program}")
+        if not shutil.which("openssl"):
+            raise StartError("install openssl, which makes the certificates")
         self._start_etcd()
         self._make_identities()
         self._start_apiserver()
@@ -118,6 +135,8 @@ class ControlPlane:
         self.kubectl("create", "--validate=false", "-f", HERE / "rbac")
         if self.controllers is not None:
             self._start_controllers()
+        if self.nodes:
+            self._start_kubelets()
         if self.scheduler is not None:
             self._start_scheduler()
 
@@ -239,18 +258,22 @@ class ControlPlane:
         self._start("kube-apiserver", flags + self.apiserver_flags)
 
     def _wait_ready(self):
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        answer = "nothing"
-        while time.monotonic() < deadline:
-            self.check()
+        def ready():
             try:
-                answer = Client(self.kubeconfig("admin"), timeout_s=5).get("/readyz?verbose")
-                if answer.code == 200:
-                    return
-            except OSError as error:
-                answer = error
+                client = Client(self.kubeconfig("admin"), timeout_s=5)
+                return client.get("/readyz").code == 200
+            except OSError:
+                return False
+
+        self._wait(ready, "kube-apiserver is not ready")
+
+    def _wait(self, condition, otherwise):
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not condition():
+            self.check()
+            if time.monotonic() > deadline:
+                raise StartError(f"{otherwise} after {READY_TIMEOUT_S} s")
             time.sleep(0.1)
-        raise StartError(f"kube-apiserver is not ready after {READY_TIMEOUT_S} s: {answer}")
 
     def _start_scheduler(self):
         config = {
@@ -277,6 +300,19 @@ class ControlPlane:
             "--leader-elect=false",
         ]
         self._start(name, flags + self._serving(name, self.controllers_port))
+
+    def _start_kubelets(self):
+        record = self.folder / "environments.jsonl"
+        command = [HERE / "kubelet", f"--gpus={self.gpus}", f"--record={record}", *self.nodes]
+        variables = {"KUBECONFIG": str(self.kubeconfig("kubelet"))}
+        self.processes.append(Process("kubelet", command, self.folder, variables))
+        admin = Client(self.kubeconfig("admin"))
+
+        def registered():
+            node = admin.get(f"/api/v1/nodes/{self.nodes[-1]}")
+            return node.code == 200 and "taints" not in node.json["spec"]
+
+        self._wait(registered, "the simulated kubelets are not ready")
 
     def _serving(self, name, port):
         return [

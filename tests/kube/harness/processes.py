@@ -54,7 +54,7 @@ def end_orphans():
 class Process:
     """A program of the control plane, with its output in <folder>/<name>.log."""
 
-    def __init__(self, name, command, folder):
+    def __init__(self, name, command, folder, variables=None):
         self.name = name
         self.log = folder / f"{name}.log"
         parent = os.getpid()
@@ -66,6 +66,7 @@ class Process:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
+                env={**os.environ, **(variables or {})},
                 # A terminal's ^C is for us; these end when we say so.
                 start_new_session=True,
                 preexec_fn=lambda: die_with_parent(parent=parent),
