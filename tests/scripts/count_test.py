@@ -20,6 +20,17 @@ ROWS = [
      "2 passed, 1 failed", 1),
     ("a time-out is a failure", [{"result": "TIMEOUT", "stdout": ""}], "0 passed, 1 failed", 1),
     ("a skipped test does not count", [{"result": "SKIP"}, GOOD], "2 passed, 0 failed", 0),
+    ("TAP without a result is a failure", [{"result": "SKIP", "stdout": "1..0\n"}, GOOD],
+     "2 passed, 1 failed", 1),
+    ("a plan alone is a failure", [{"result": "OK", "stdout": "1..2\n"}, GOOD],
+     "2 passed, 1 failed", 1),
+    ("TAP without a word is a failure", [{"result": "OK", "name": "p:unit / tap"}, GOOD],
+     "2 passed, 1 failed", 1),
+    ("TAP that says why it skips all does not count",
+     [{"result": "SKIP", "name": "p:unit / tap", "stdout": "1..0 # SKIP no network\n"}, GOOD],
+     "2 passed, 0 failed", 0),
+    ("skipped results are results", [{"result": "SKIP", "stdout": "1..1\nok 1 # SKIP x\n"}, GOOD],
+     "2 passed, 0 failed", 0),
     ("nothing ran is a failure", [], "0 passed, 0 failed", 1),
     ("a build without results is a failure", None, "0 passed, 0 failed", 1),
 ]
@@ -31,6 +42,10 @@ def count(program, tests):
             logs = Path(build) / "meson-logs"
             logs.mkdir()
             lines = "".join(json.dumps(test) + "\n" for test in tests)
+            info = Path(build) / "meson-info"
+            info.mkdir()
+            (info / "intro-tests.json").write_text(
+                json.dumps([{"name": "tap", "protocol": "tap"}]), encoding="utf-8")
             (logs / "testlog.json").write_text(lines, encoding="utf-8")
         done = subprocess.run([program, build], capture_output=True, text=True, check=False)
     return done.stdout.strip(), done.returncode
