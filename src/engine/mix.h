@@ -6,7 +6,7 @@
  * epochs: after 16, 32, 64, ... arrivals at first, then at even intervals.  Only then do
  * policies look at it again (policy->learn), so that scores stay valid in between.
  *
- * Bounded: MIX_KINDS kinds; a new one takes the place of the rarest.
+ * Bounded: MIX_KINDS kinds; when there are more, the rarer ones are forgotten.
  */
 #ifndef GS_ENGINE_MIX_H
 #define GS_ENGINE_MIX_H
