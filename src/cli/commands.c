@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "cli/suggest.h"
+#include "sim/suggest.h"
 
 struct command {
 	const char *name;

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "cli/commands.h"
-#include "cli/suggest.h"
+#include "sim/suggest.h"
 
 #define HELP_COLUMN 26 /* where the explanations start */
 

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "engine/policy/policy.h"
+#include "sim/description.h"
 #include "sim/fleet.h"
 #include "sim/manifest.h"
 #include "sim/picture.h"
@@ -21,7 +22,6 @@
 #include "sim/terminal.h"
 #include "sim/trace.h"
 #include "sim/world.h"
-#include "wire/file.h"
 #include "wire/json.h"
 #include "wire/yaml.h"
 
@@ -143,24 +143,9 @@ static void print_world(const struct simulate *s, struct world *w)
 	fwrite(out.s, 1, out.len, stdout);
 }
 
-static void yaml_cleanup(struct yaml *y)
-{
-	yaml_done(y);
-}
-
-static int read_cluster(const char *path, struct yaml *ret, struct err *err)
-{
-	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
-	int rc = file_read(path, MANIFEST_FILE_MAX, &text, err);
-
-	if (rc < 0 || (rc = yaml_parse(path, text.s, text.len, NULL, ret, err)) < 0)
-		return rc;
-	return ret->len == 1 ? 0 : err_set(err, EINVAL, "%s: a cluster is one document", path);
-}
-
 static int run_cluster(const struct simulate *s)
 {
-	struct yaml yaml CLEANUP(yaml_cleanup) = YAML_INIT;
+	struct yaml yaml CLEANUP(description_done) = YAML_INIT;
 	struct manifests m CLEANUP(manifests_done) = { 0 };
 	struct fleet *fleet CLEANUP(fleet_freep) = NULL;
 	struct world *world CLEANUP(world_freep) = NULL;
@@ -168,14 +153,15 @@ static int run_cluster(const struct simulate *s)
 				       .seed = s->seed,
 				       .no_preemption = s->no_preemption };
 	struct err err = ERR_INIT;
-	int rc = read_cluster(s->cluster, &yaml, &err);
+	int rc = description_read(s->cluster, "a cluster", &yaml, &err);
 
 	if (rc == 0)
 		rc = fleet_new(s->cluster, json_root(yaml.items[0].doc), &fleet, &err);
 	for (size_t i = 0; i < s->files.count && rc == 0; i++)
 		rc = manifests_read(&m, s->files.items[i], &err);
 	if (rc < 0 || world_new(fleet, &config, &world, &err) < 0 ||
-	    world_submit(world, &m, 0, &err) < 0 || world_settle(world, &err) < 0)
+	    world_submit(world, &m, 0, &err) < 0 || world_check_claims(world, &m, &err) < 0 ||
+	    world_settle(world, &err) < 0)
 		return complain(err.text);
 	print_world(s, world);
 	return CLI_OK;

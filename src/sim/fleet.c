@@ -15,10 +15,13 @@
 #include "engine/links.h"
 #include "engine/machine.h"
 #include "sim/fleet_private.h"
+#include "sim/shape.h"
+#include "sim/suggest.h"
 #include "wire/json.h"
 
 #define ARENA_MAX    ((size_t)1 << 30)
 #define NAME_MAX_LEN 100
+#define MACHINES_MAX 64
 
 static int no_memory(struct err *err)
 {
@@ -105,22 +108,33 @@ static int pattern_of(struct fleet_group *g, char pattern[NAME_MAX_LEN], struct 
 	return 0;
 }
 
+/* Unlike machine_near() this takes the beginning of a name, "gb200", for it too. */
+static const char *machine_nearest(const char *name)
+{
+	const char *names[MACHINES_MAX];
+	size_t count = 0;
+
+	while (count < MACHINES_MAX && machine_at(count)) {
+		names[count] = machine_at(count)->name;
+		count++;
+	}
+	return suggest(name, names, count);
+}
+
 static int group_machine(struct fleet_group *g, struct err *err)
 {
 	const char *name = json_str(g->json, "machine");
 
-	if (!name && json_get(g->json, "machine"))
-		return err_set(err, EINVAL, "machine is no string");
-	if (json_type(g->json, "gpus") != JSON_NONE && json_type(g->json, "gpus") != JSON_ARRAY)
-		return err_set(err, EINVAL, "gpus must be a list");
 	if (!name)
 		return 0;
 	g->machine = machine_find(name);
 	if (g->machine)
 		return 0;
-	const struct machine *near = machine_near(name);
-	return err_set(err, EINVAL, "machine %.40s is unknown%s%s%s", name,
-		       near ? ", did you mean " : "", near ? near->name : "", near ? "?" : "");
+	const char *near = machine_nearest(name);
+	return err_set(err, EINVAL,
+		       "machine %.40s is unknown%s%s%s (gpu-scheduler simulate --machines lists "
+		       "all)",
+		       name, near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static int group_domain(struct fleet *f, struct fleet_group *g, struct err *err)
@@ -197,10 +211,15 @@ static int add_group(struct fleet *f, const struct json *json, struct err *err)
 
 static int read_limits(struct fleet *f, const struct json *limits, struct err *err)
 {
+	static const struct shape_key keys[] = { { "maxNodesPerLeaf", SHAPE_NUMBER },
+						 { "maxGPUsPerLeaf", SHAPE_NUMBER },
+						 { "maxPodsPerSharedGpu", SHAPE_NUMBER },
+						 { NULL, 0 } };
 	int64_t nodes, gpus, seats;
 	int rc;
 
-	if ((rc = fleet_number(limits, "maxNodesPerLeaf", 0, 1000000, 0, &nodes, err)) < 0 ||
+	if ((rc = shape_check(limits, keys, err)) < 0 ||
+	    (rc = fleet_number(limits, "maxNodesPerLeaf", 0, 1000000, 0, &nodes, err)) < 0 ||
 	    (rc = fleet_number(limits, "maxGPUsPerLeaf", 0, 1000000, 0, &gpus, err)) < 0 ||
 	    (rc = fleet_number(limits, "maxPodsPerSharedGpu", 0, 1000, 0, &seats, err)) < 0)
 		return rc;
@@ -210,10 +229,15 @@ static int read_limits(struct fleet *f, const struct json *limits, struct err *e
 
 static int read_all(struct fleet *f, const struct json *root, struct err *err)
 {
+	static const struct shape_key keys[] = { { "nodes", SHAPE_LIST },
+						 { "limits", SHAPE_OBJECT },
+						 { NULL, 0 } };
 	struct json_iter iter = json_items(root, "nodes");
 	const struct json *group;
-	int rc = 0;
+	int rc = shape_check(root, keys, err);
 
+	if (rc < 0)
+		return rc;
 	if (json_type(root, "nodes") != JSON_ARRAY || !json_len(root, "nodes"))
 		return err_set(err, EINVAL, "there is no list of nodes");
 	for (size_t i = 0; rc == 0 && (group = json_next(&iter)); i++) {
@@ -223,7 +247,10 @@ static int read_all(struct fleet *f, const struct json *root, struct err *err)
 		if (rc < 0)
 			err_prefix(err, "nodes[%zu]", i);
 	}
-	return rc < 0 ? rc : read_limits(f, json_get(root, "limits"), err);
+	if (rc < 0 || (rc = read_limits(f, json_get(root, "limits"), err)) == 0)
+		return rc;
+	err_prefix(err, "limits");
+	return rc;
 }
 
 int fleet_new(const char *file, const struct json *root, struct fleet **ret, struct err *err)
@@ -233,7 +260,8 @@ int fleet_new(const char *file, const struct json *root, struct fleet **ret, str
 	if (!f)
 		return no_memory(err);
 	arena_init(&f->arena, ARENA_MAX);
-	int rc = read_all(f, root, err);
+	f->file = arena_strndup(&f->arena, file, strlen(file));
+	int rc = f->file ? read_all(f, root, err) : no_memory(err);
 	if (rc < 0) {
 		err_prefix(err, "%s", file);
 		fleet_free(f);

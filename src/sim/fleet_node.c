@@ -12,6 +12,7 @@
 #include "engine/cluster.h"
 #include "engine/machine.h"
 #include "sim/fleet_private.h"
+#include "sim/shape.h"
 #include "wire/json.h"
 #include "wire/quantity.h"
 
@@ -46,24 +47,30 @@ struct builder {
 
 int fleet_check_keys(const struct json *group, struct err *err)
 {
-	static const char *const known[] = {
-		"name",		 "machine",   "count",	"perLeaf",     "leavesPerSpine",
-		"domain",	 "gpus",      "cpu",	"memory",      "ephemeralStorage",
-		"pods",		 "resources", "labels", "taints",      "networkGbps",
-		"unschedulable", "unhealthy", "mig",	"performance",
+	static const struct shape_key keys[] = {
+		{ "name", SHAPE_ANY }, /* pattern_of() says more */
+		{ "machine", SHAPE_STRING },
+		{ "count", SHAPE_NUMBER },
+		{ "perLeaf", SHAPE_NUMBER },
+		{ "leavesPerSpine", SHAPE_NUMBER },
+		{ "domain", SHAPE_LIST },
+		{ "gpus", SHAPE_LIST },
+		{ "cpu", SHAPE_QUANTITY },
+		{ "memory", SHAPE_QUANTITY },
+		{ "ephemeralStorage", SHAPE_QUANTITY },
+		{ "pods", SHAPE_NUMBER },
+		{ "resources", SHAPE_OBJECT },
+		{ "labels", SHAPE_OBJECT },
+		{ "taints", SHAPE_LIST },
+		{ "networkGbps", SHAPE_NUMBER },
+		{ "unschedulable", SHAPE_BOOL },
+		{ "unhealthy", SHAPE_LIST },
+		{ "mig", SHAPE_BOOL | SHAPE_LIST },
+		{ "performance", SHAPE_NUMBER },
+		{ NULL, 0 },
 	};
-	struct json_iter iter = json_members(group);
-	struct json_member m;
 
-	while (json_next_member(&iter, &m)) {
-		bool found = false;
-
-		for (unsigned i = 0; i < ARRAY_SIZE(known) && !found; i++)
-			found = strcmp(known[i], m.key) == 0;
-		if (!found)
-			return err_set(err, EINVAL, "%.60s is unknown", m.key);
-	}
-	return 0;
+	return shape_check(group, keys, err);
 }
 
 static int amount(const struct json *json, const char *field, bool milli, int64_t otherwise,
@@ -153,35 +160,52 @@ static int build_labels(struct builder *b, struct err *err)
 	return rc;
 }
 
-static int build_taints(struct builder *b, struct err *err)
+static int read_taint(struct builder *b, const struct json *json, struct err *err)
 {
+	static const struct shape_key keys[] = { { "key", SHAPE_STRING },
+						 { "value", SHAPE_STRING },
+						 { "effect", SHAPE_STRING },
+						 { NULL, 0 } };
 	static const char *const effects[] = {
 		[EFFECT_NO_SCHEDULE] = "NoSchedule",
 		[EFFECT_PREFER_NO_SCHEDULE] = "PreferNoSchedule",
 		[EFFECT_NO_EXECUTE] = "NoExecute",
 	};
-	struct json_iter iter = json_items(b->json, "taints");
-	struct node_spec *s = b->spec;
-	const struct json *taint;
+	const char *key = json_str(json, "key"), *value = json_str(json, "value");
+	const char *effect = json_str(json, "effect");
+	struct taint t = { .effect = EFFECT_ANY };
+	int rc = shape_check(json, keys, err);
 
-	s->taints = b->parts->taints;
-	while ((taint = json_next(&iter))) {
-		const char *key = json_str(taint, "key"), *value = json_str(taint, "value");
-		const char *effect = json_str(taint, "effect");
-		struct taint t = { .effect = EFFECT_ANY };
-
-		for (unsigned i = EFFECT_NO_SCHEDULE; i < ARRAY_SIZE(effects); i++)
-			if (effect && strcmp(effects[i], effect) == 0)
-				t.effect = (uint8_t)i;
-		if (!key || t.effect == EFFECT_ANY || s->taints_count == TAINTS_MAX)
-			return err_set(err, EINVAL,
-				       "taint without key, with an unknown effect, or "
-				       "one too many");
-		t.key = cluster_intern(b->cluster, key);
-		t.value = cluster_intern(b->cluster, value ? value : "");
-		b->parts->taints[s->taints_count++] = t;
-	}
+	if (rc < 0)
+		return rc;
+	for (unsigned i = EFFECT_NO_SCHEDULE; i < ARRAY_SIZE(effects); i++)
+		if (effect && strcmp(effects[i], effect) == 0)
+			t.effect = (uint8_t)i;
+	if (!key || t.effect == EFFECT_ANY)
+		return err_set(err, EINVAL,
+			       "it needs a key, and NoSchedule, PreferNoSchedule or NoExecute "
+			       "as effect");
+	t.key = cluster_intern(b->cluster, key);
+	t.value = cluster_intern(b->cluster, value ? value : "");
+	b->parts->taints[b->spec->taints_count++] = t;
 	return 0;
+}
+
+static int build_taints(struct builder *b, struct err *err)
+{
+	struct json_iter iter = json_items(b->json, "taints");
+	const struct json *taint;
+	int rc = 0;
+
+	b->spec->taints = b->parts->taints;
+	while (rc == 0 && (taint = json_next(&iter))) {
+		if (b->spec->taints_count == TAINTS_MAX)
+			return err_set(err, EINVAL, "there are more than %d taints", TAINTS_MAX);
+		rc = read_taint(b, taint, err);
+		if (rc < 0)
+			err_prefix(err, "taints[%u]", b->spec->taints_count);
+	}
+	return rc;
 }
 
 static int add_gpu(struct builder *b, const char *model, uint32_t mem_mib, uint8_t numa,
@@ -200,24 +224,53 @@ static int add_gpu(struct builder *b, const char *model, uint32_t mem_mib, uint8
 	return 0;
 }
 
+/* Memory that is not given is that of the model, if it is one of the machines'.  A card
+ * whose memory nobody knows would take any number of tenants. */
+static int memory_of(const struct json *gpu, const char *model, int64_t *ret, struct err *err)
+{
+	const struct machine *m = machine_of_model(model);
+	int rc = fleet_number(gpu, "memoryMiB", 1, UINT32_MAX, m ? m->gpu_mem_mib : 0, ret, err);
+
+	if (rc < 0 || *ret)
+		return rc;
+	return err_set(err, EINVAL, "memoryMiB is needed: no machine has GPUs of model %.60s",
+		       model);
+}
+
+static int add_listed(struct builder *b, const struct json *gpu, struct err *err)
+{
+	static const struct shape_key keys[] = { { "model", SHAPE_STRING },
+						 { "memoryMiB", SHAPE_NUMBER },
+						 { "count", SHAPE_NUMBER },
+						 { "numa", SHAPE_NUMBER },
+						 { NULL, 0 } };
+	const char *model = json_str(gpu, "model");
+	int64_t count, mem, numa;
+	int rc;
+
+	if ((rc = shape_check(gpu, keys, err)) < 0)
+		return rc;
+	if (!model || !*model)
+		return err_set(err, EINVAL, "every entry needs a model");
+	if ((rc = fleet_number(gpu, "count", 1, GPU_MAX, 1, &count, err)) < 0 ||
+	    (rc = memory_of(gpu, model, &mem, err)) < 0 ||
+	    (rc = fleet_number(gpu, "numa", 0, 255, 0, &numa, err)) < 0)
+		return rc;
+	while (rc == 0 && count--)
+		rc = add_gpu(b, model, (uint32_t)mem, (uint8_t)numa, err);
+	return rc;
+}
+
 static int build_listed_gpus(struct builder *b, struct err *err)
 {
 	struct json_iter iter = json_items(b->json, "gpus");
 	const struct json *gpu;
 	int rc = 0;
 
-	while (rc == 0 && (gpu = json_next(&iter))) {
-		const char *model = json_str(gpu, "model");
-		int64_t count, mem, numa;
-
-		if (!model || !*model)
-			return err_set(err, EINVAL, "gpus: every entry needs a model");
-		if ((rc = fleet_number(gpu, "count", 1, GPU_MAX, 1, &count, err)) < 0 ||
-		    (rc = fleet_number(gpu, "memoryMiB", 0, UINT32_MAX, 0, &mem, err)) < 0 ||
-		    (rc = fleet_number(gpu, "numa", 0, 255, 0, &numa, err)) < 0)
-			return rc;
-		while (rc == 0 && count--)
-			rc = add_gpu(b, model, (uint32_t)mem, (uint8_t)numa, err);
+	for (unsigned i = 0; rc == 0 && (gpu = json_next(&iter)); i++) {
+		rc = add_listed(b, gpu, err);
+		if (rc < 0)
+			err_prefix(err, "gpus[%u]", i);
 	}
 	if (b->spec->gpus_count)
 		b->spec->mig = mig_geometry_of_model(b->parts->gpus[0].model);
@@ -270,6 +323,10 @@ static int mark_gpus(struct builder *b, struct err *err)
 		return rc;
 	if (json_bool(b->json, &all, "mig") == 0 && all)
 		sliced = UINT32_MAX;
+	if (sliced && !b->spec->mig)
+		return err_set(err, EINVAL, "mig: %s",
+			       b->spec->gpus_count ? "its GPUs cannot be sliced"
+						   : "the node has no GPU");
 	for (uint32_t i = 0; i < MIN(b->spec->gpus_count, GPU_MAX); i++) {
 		b->parts->gpus[i].unhealthy = gpuset_has(ill, i);
 		b->parts->gpus[i].mig_mode = gpuset_has(sliced, i);
@@ -320,6 +377,13 @@ static int build_facts(struct builder *b, struct err *err)
 	return 0;
 }
 
+/* Where the file speaks of the node. */
+static void fleet_prefix(const struct fleet *f, uint32_t i, struct err *err)
+{
+	err_prefix(err, "%s: nodes[%u] (%s)", f->file, f->nodes.items[i].group,
+		   f->nodes.items[i].name);
+}
+
 static int build(const struct fleet *f, uint32_t i, struct cluster *c, struct node_spec *spec,
 		 struct parts_of_node *parts, struct err *err)
 {
@@ -333,7 +397,7 @@ static int build(const struct fleet *f, uint32_t i, struct cluster *c, struct no
 	    (rc = build_resources(&b, err)) < 0 || (rc = build_extras(&b, err)) < 0 ||
 	    (rc = build_labels(&b, err)) < 0 || (rc = build_taints(&b, err)) < 0 ||
 	    (rc = build_facts(&b, err)) < 0) {
-		err_prefix(err, "node %s", node->name);
+		fleet_prefix(f, i, err);
 		return rc;
 	}
 	build_domain(&b);
@@ -347,7 +411,10 @@ int fleet_add(const struct fleet *f, uint32_t i, struct cluster *c, struct err *
 	uint32_t number;
 	int rc = build(f, i, c, &spec, &parts, err);
 
-	return rc < 0 ? rc : cluster_node_add(c, &spec, &number, err);
+	if (rc < 0 || (rc = cluster_node_add(c, &spec, &number, err)) == 0)
+		return rc;
+	fleet_prefix(f, i, err);
+	return rc;
 }
 
 int fleet_cordon(const struct fleet *f, uint32_t i, struct cluster *c, bool unschedulable,

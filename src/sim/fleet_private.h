@@ -32,6 +32,7 @@ struct fleet_node {
 };
 
 struct fleet {
+	const char *file;
 	struct arena arena;
 	struct fleet_limits limits;
 	VEC(struct fleet_machine) machines;

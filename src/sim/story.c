@@ -8,11 +8,12 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "engine/policy/policy.h"
+#include "sim/description.h"
 #include "sim/fleet.h"
 #include "sim/manifest.h"
+#include "sim/shape.h"
 #include "sim/story_private.h"
 #include "sim/world.h"
-#include "wire/file.h"
 #include "wire/json.h"
 #include "wire/yaml.h"
 
@@ -28,7 +29,9 @@ static int for_names(struct world *w, const struct json *list, named_step step, 
 	while (rc == 0 && (item = json_next(&iter))) {
 		const char *name = json_str(item);
 
-		rc = name ? step(w, name, err) : err_set(err, EINVAL, "a name is no string");
+		rc = name ? step(w, name, err)
+			  : err_set(err, EINVAL, "a name must be a string, not %s",
+				    shape_name(item));
 	}
 	return rc;
 }
@@ -49,7 +52,8 @@ static int fail(struct world *w, const struct json *place, struct err *err)
 	int64_t gpu;
 
 	if (!node)
-		return err_set(err, EINVAL, "there is no node");
+		return err_set(err, EINVAL, "an entry needs a node: {node: NAME} or {node: NAME, "
+					    "gpu: ID}");
 	if (json_i64(place, &gpu, "gpu") == 0)
 		return world_fail_gpu(w, node, gpu, err);
 	return world_fail_node(w, node, err);
@@ -61,7 +65,8 @@ static int recover(struct world *w, const struct json *place, struct err *err)
 	int64_t gpu;
 
 	if (!node)
-		return err_set(err, EINVAL, "there is no node");
+		return err_set(err, EINVAL, "an entry needs a node: {node: NAME} or {node: NAME, "
+					    "gpu: ID}");
 	if (json_i64(place, &gpu, "gpu") == 0)
 		return world_recover_gpu(w, node, gpu, err);
 	return world_recover_node(w, node, err);
@@ -69,12 +74,18 @@ static int recover(struct world *w, const struct json *place, struct err *err)
 
 static int for_places(struct world *w, const struct json *list, place_step step, struct err *err)
 {
+	static const struct shape_key keys[] = { { "node", SHAPE_STRING },
+						 { "gpu", SHAPE_NUMBER },
+						 { NULL, 0 } };
 	struct json_iter iter = json_items(list);
 	const struct json *item;
 	int rc = 0;
 
-	while (rc == 0 && (item = json_next(&iter)))
-		rc = step(w, item, err);
+	while (rc == 0 && (item = json_next(&iter))) {
+		rc = shape_check(item, keys, err);
+		if (rc == 0)
+			rc = step(w, item, err);
+	}
 	return rc;
 }
 
@@ -108,7 +119,7 @@ static int run_step(struct story *s, struct manifests *m, const struct json_memb
 		return for_names(s->world, step->value, cordon, err);
 	if (strcmp(step->key, "uncordon") == 0)
 		return for_names(s->world, step->value, uncordon, err);
-	return err_set(err, EINVAL, "step %.40s is unknown", step->key);
+	return 0; /* null: nothing is asked for; check_step() knows the others */
 }
 
 /* The cluster's own books must be right after everything. */
@@ -122,6 +133,20 @@ static void check_books(struct story *s)
 	strbuf_addf(s->out, "step %zu: the cluster contradicts itself: %s\n", s->step, wrong);
 }
 
+static int check_step(const struct json *step, struct err *err)
+{
+	static const struct shape_key keys[] = {
+		{ "submit", SHAPE_LIST }, { "expect", SHAPE_OBJECT },  { "delete", SHAPE_LIST },
+		{ "fail", SHAPE_LIST },	  { "recover", SHAPE_LIST },   { "cordon", SHAPE_LIST },
+		{ "uncordon", SHAPE_LIST }, { NULL, 0 },
+	};
+
+	if (json_type(step) != JSON_OBJECT || !json_len(step))
+		return err_set(err, EINVAL, "a step is an object such as {delete: [name]}, not %s",
+			       shape_name(step));
+	return shape_check(step, keys, err);
+}
+
 static int run_steps(struct story *s, struct manifests *m, const struct json *root,
 		     struct err *err)
 {
@@ -133,6 +158,7 @@ static int run_steps(struct story *s, struct manifests *m, const struct json *ro
 		struct json_iter members = json_members(step);
 		struct json_member member;
 
+		rc = check_step(step, err);
 		while (rc == 0 && json_next_member(&members, &member)) {
 			rc = run_step(s, m, &member, err);
 			if (rc == 0)
@@ -146,20 +172,42 @@ static int run_steps(struct story *s, struct manifests *m, const struct json *ro
 	return rc;
 }
 
+static int check_root(const struct json *root, struct err *err)
+{
+	static const struct shape_key keys[] = {
+		{ "name", SHAPE_STRING },     { "cluster", SHAPE_OBJECT }, { "steps", SHAPE_LIST },
+		{ "preemption", SHAPE_BOOL }, { "policy", SHAPE_STRING },  { "seed", SHAPE_NUMBER },
+		{ NULL, 0 },
+	};
+	int rc = shape_check(root, keys, err);
+
+	if (rc < 0)
+		return rc;
+	if (!json_get(root, "cluster") || !json_len(root, "steps"))
+		return err_set(err, EINVAL, "a scenario needs a cluster and steps");
+	return 0;
+}
+
 static int configure(const char *name, const struct json *root, struct world_config *ret,
 		     struct err *err)
 {
 	const char *policy = json_str(root, "policy");
 	bool preemption = true;
 	int64_t seed = 1;
+	int rc = check_root(root, err);
 
+	if (rc < 0) {
+		err_prefix(err, "%s", name);
+		return rc;
+	}
 	json_bool(root, &preemption, "preemption");
-	json_i64(root, &seed, "seed");
-	ret->no_preemption = !preemption;
-	ret->seed = (uint64_t)seed;
 	ret->policy = policy ? policy_find(policy) : NULL;
 	if (policy && !ret->policy)
 		return err_set(err, EINVAL, "%s: there is no policy %.40s", name, policy);
+	if (json_i64(root, &seed, "seed") == -EINVAL || seed < 0)
+		return err_set(err, EINVAL, "%s: seed must be a whole number", name);
+	ret->no_preemption = !preemption;
+	ret->seed = (uint64_t)seed;
 	return 0;
 }
 
@@ -178,31 +226,26 @@ static int run_root(const char *name, const struct json *root, struct strbuf *ou
 	    (rc = world_new(fleet, &config, &world, err)) < 0)
 		return rc;
 	struct story s = { name, world, out, ret, 0 };
-	return run_steps(&s, &m, root, err);
-}
-
-static void yaml_cleanup(struct yaml *y)
-{
-	yaml_done(y);
+	if ((rc = run_steps(&s, &m, root, err)) < 0)
+		return rc;
+	if (!ret->checked && !ret->failed)
+		return err_set(err, EINVAL, "%s: nothing is expected in any step", name);
+	return 0;
 }
 
 int story_run(const char *name, const char *text, size_t len, struct strbuf *out,
 	      struct story_result *ret, struct err *err)
 {
-	struct yaml yaml CLEANUP(yaml_cleanup) = YAML_INIT;
-	int rc = yaml_parse(name, text, len, NULL, &yaml, err);
+	struct yaml yaml CLEANUP(description_done) = YAML_INIT;
+	int rc = description_parse(name, "a scenario", text, len, &yaml, err);
 
-	if (rc < 0)
-		return rc;
-	if (yaml.len != 1)
-		return err_set(err, EINVAL, "%s: a scenario is one document", name);
-	return run_root(name, json_root(yaml.items[0].doc), out, ret, err);
+	return rc < 0 ? rc : run_root(name, json_root(yaml.items[0].doc), out, ret, err);
 }
 
 int story_run_file(const char *path, struct strbuf *out, struct story_result *ret, struct err *err)
 {
-	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
-	int rc = file_read(path, MANIFEST_FILE_MAX, &text, err);
+	struct yaml yaml CLEANUP(description_done) = YAML_INIT;
+	int rc = description_read(path, "a scenario", &yaml, err);
 
-	return rc < 0 ? rc : story_run(path, text.s, text.len, out, ret, err);
+	return rc < 0 ? rc : run_root(path, json_root(yaml.items[0].doc), out, ret, err);
 }

@@ -27,10 +27,11 @@
  *	why                 what the reason of each placement has in it
  *	nodes, leaves, spines   on how many different ones
  *	adjacent            whether these leaves follow each other below one spine
- *	sameGpuAs, apartFrom    of another pod: shares a card with it, or none
+ *	sameGpuAs, apartFrom    another pod, placed too: shares a card with it, or none
  *	annotations         of each pod's Binding; a value, or null: it is not there
  *
- * Options beside `steps`: preemption: false, policy: NAME, seed: N.
+ * Options beside `steps`: preemption: false, policy: NAME, seed: N.  A key that is not
+ * known is an error, and so is a file that expects nothing.
  */
 #ifndef GS_SIM_STORY_H
 #define GS_SIM_STORY_H

@@ -221,7 +221,15 @@ static int check_other(const struct cast *c, const char *field, const char *name
 	bool together = strcmp(field, "sameGpuAs") == 0, found = false;
 	int rc = gather(&other, err);
 
-	for (size_t i = 0; i < c->pods.len && rc == 0; i++) {
+	if (rc < 0)
+		return rc;
+	if (!other.pods.len)
+		return miss(c, "%s names %s, and there is no such pod or workload", field, name);
+	if (count_state(c, WORLD_PLACED) < c->pods.len)
+		return miss(c, "%s: it is not placed itself", field);
+	if (!count_state(&other, WORLD_PLACED))
+		return miss(c, "%s names %s, which is not placed", field, name);
+	for (size_t i = 0; i < c->pods.len; i++) {
 		const struct world_pod *a = c->pods.items[i];
 
 		for (size_t k = 0; k < other.pods.len; k++) {
@@ -232,9 +240,9 @@ static int check_other(const struct cast *c, const char *field, const char *name
 				 (a->decision.assignment.gpus & b->decision.assignment.gpus);
 		}
 	}
-	if (rc == 0 && found != together)
+	if (found != together)
 		miss(c, "%s a GPU with %s", found ? "shares" : "does not share", name);
-	return rc;
+	return 0;
 }
 
 static int check_annotations_of(const struct cast *c, const struct world_pod *pod,

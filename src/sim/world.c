@@ -27,16 +27,7 @@ static const struct json *find_object(void *context, const char *kind, const cha
 
 static bool index_taken(void *context, const char *workload, uint32_t index)
 {
-	const struct world *w = context;
-
-	for (size_t i = 0; i < w->pods.len; i++) {
-		const struct world_pod *pod = w->pods.items[i];
-
-		if (pod->state != WORLD_GONE && pod->wish && pod->wish->index == index &&
-		    pod->wish->workload && strcmp(pod->wish->workload, workload) == 0)
-			return true;
-	}
-	return false;
+	return world_index_taken(context, workload, index);
 }
 
 static int add_nodes(struct world *w, struct err *err)
@@ -86,8 +77,13 @@ void world_free(struct world *w)
 		free(w->pods.items[i]->text);
 		free(w->pods.items[i]);
 	}
+	for (size_t i = 0; i < w->gangs.len; i++)
+		vec_done(&w->gangs.items[i]->members);
 	vec_done(&w->pods);
 	vec_done(&w->gangs);
+	map_done(&w->gang_names);
+	map_done(&w->owners);
+	map_done(&w->taken);
 	map_done(&w->by_key);
 	map_done(&w->objects);
 	gang_planner_free(w->planner);
@@ -101,13 +97,25 @@ void world_freep(struct world **w)
 	world_free(*w);
 }
 
-static int submit_one(struct world *w, const struct manifest *m, struct err *err)
+static int register_one(struct world *w, const struct manifest *m, struct err *err)
 {
 	char *key = world_printf(w, "%s/%s/%s", m->kind, m->namespace, m->name);
+	int rc = world_kind(m->kind, m->name, m->object, err);
 
+	if (rc < 0)
+		return rc;
 	if (!key || map_put(&w->objects, key, strlen(key), (void *)(uintptr_t)m->object) < 0)
 		return err_set(err, ENOMEM, "out of memory");
-	w->generation++;
+	return 0;
+}
+
+/* First all that may be looked up, then who owns whose pods, then the pods. */
+static int submit_one(struct world *w, const struct manifest *m, int pass, struct err *err)
+{
+	if (pass == 0)
+		return register_one(w, m, err);
+	if (pass == 1)
+		return world_note_owners(w, m->object, err);
 	return world_expand(w, m->kind, m->namespace, m->name, m->object, err);
 }
 
@@ -115,8 +123,14 @@ int world_submit(struct world *w, const struct manifests *m, size_t from, struct
 {
 	int rc = 0;
 
-	for (size_t i = from; i < m->items.len && rc == 0; i++)
-		rc = submit_one(w, &m->items.items[i], err);
+	w->generation++;
+	for (int pass = 0; pass < 3 && rc == 0; pass++) {
+		for (size_t i = from; i < m->items.len && rc == 0; i++) {
+			rc = submit_one(w, &m->items.items[i], pass, err);
+			if (rc < 0)
+				manifest_prefix(&m->items.items[i], err);
+		}
+	}
 	return rc;
 }
 
@@ -125,6 +139,7 @@ static void remove_pod(struct world *w, struct world_pod *pod)
 	if (pod->state == WORLD_PLACED)
 		engine_remove(w->engine, pod->number);
 	pod->state = WORLD_GONE;
+	world_drop_index(w, pod);
 	map_del(&w->by_key, pod->key, strlen(pod->key));
 }
 

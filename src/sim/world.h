@@ -2,8 +2,8 @@
 /* world.h - a simulated cluster with its pods: what arrives, fails, leaves and waits.
  *
  * Stands in for the API server and the scheduler's queue around the engine.  Objects
- * are submitted; Jobs, Deployments, ReplicaSets and StatefulSets become their pods;
- * world_settle() then tries every waiting pod, by priority and arrival, gangs when they
+ * are submitted; Jobs, Deployments, ReplicaSets and StatefulSets become their pods,
+ * unless pods that they own are submitted with them; world_settle() then tries every waiting pod, by priority and arrival, gangs when they
  * are complete, until nothing more can be done.  A pod that is evicted or whose node or
  * GPU fails waits again, as if its controller had made it anew.
  *
@@ -25,7 +25,10 @@ struct manifests;
 struct policy;
 struct world;
 
-#define WORLD_PODS_MAX 1000000
+#define WORLD_PODS_MAX 200000
+
+struct world_gang;
+struct world_template;
 
 enum world_state {
 	WORLD_PENDING,
@@ -38,7 +41,7 @@ struct world_pod {
 	const char *name;
 	const char *workload; /* the name of its owner, or its own */
 	struct pod_source source;
-	struct wish *wish; /* NULL: it is wrong in itself, see text */
+	const struct wish *wish; /* NULL: it is wrong in itself, see text */
 	enum world_state state;
 	uint32_t number;	  /* in the cluster, if placed */
 	struct decision decision; /* if placed */
@@ -48,6 +51,12 @@ struct world_pod {
 	uint32_t generation; /* of the world when it was read */
 	uint32_t leaf;	     /* where it is or was; DOMAIN_NONE */
 	bool learned;	     /* the engine knows of its arrival */
+	bool refused;	     /* in this round; why is found out at its end */
+	uint32_t round;	     /* in which its gang was tried last */
+	struct world_gang *gang;
+	struct world_template *template; /* that its workload makes pods of; or NULL */
+	struct wish *memory;		 /* what it was read into last, if nobody shares it */
+	const char *index_key;		 /* in world.taken, or NULL */
 };
 
 enum world_event {
@@ -71,10 +80,15 @@ int world_new(const struct fleet *fleet, const struct world_config *config, stru
 void world_free(struct world *w);
 void world_freep(struct world **w);
 
-/* Takes in the objects from the `from`-th on; they are borrowed.  An object that is
- * there already is replaced, its pods stay.  0, -EINVAL (a kind with pods that is not
- * understood, a pod of that name is there), -ENOMEM. */
+/* Takes in the objects from the `from`-th on, in whatever order they refer to each other;
+ * they are borrowed.  An object that is there already is replaced, its pods stay.  0,
+ * -EINVAL (a kind that is not understood, a pod of that name is there, too many pods) with
+ * file and line, -ENOMEM. */
 int world_submit(struct world *w, const struct manifests *m, size_t from, struct err *err);
+
+/* -EINVAL for a GpuClaim that is wrong in itself and that no pod names: of one that is
+ * named, its pods say so. */
+int world_check_claims(struct world *w, const struct manifests *m, struct err *err);
 
 /* Tries to place what waits. */
 int world_settle(struct world *w, struct err *err);

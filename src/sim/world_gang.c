@@ -24,16 +24,70 @@ static void troop_done(struct troop *t)
 	vec_done(&t->placed);
 }
 
+static int gang_of(struct world *w, const char *name, struct world_gang **ret, struct err *err)
+{
+	struct world_gang *g = name ? map_get(&w->gang_names, name, strlen(name)) : NULL;
+
+	*ret = g;
+	if (g || !name)
+		return 0;
+	g = arena_alloc(&w->arena, sizeof(*g));
+	if (!g)
+		return err_set(err, ENOMEM, "out of memory");
+	*g = (struct world_gang){ .name = name, .number = (uint32_t)w->gangs.len + 1 };
+	if (vec_push(&w->gangs, g) < 0 ||
+	    map_put(&w->gang_names, name, strlen(name), g) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	*ret = g;
+	return 0;
+}
+
+static void leave(struct world_pod *pod)
+{
+	struct world_gang *g = pod->gang;
+	size_t kept = 0;
+
+	for (size_t i = 0; g && i < g->members.len; i++)
+		if (g->members.items[i] != pod)
+			g->members.items[kept++] = g->members.items[i];
+	if (g)
+		g->members.len = kept;
+	pod->gang = NULL;
+}
+
+int world_join(struct world *w, struct world_pod *pod, struct err *err)
+{
+	struct world_gang *g;
+	int rc = gang_of(w, pod->wish->gang.name, &g, err);
+
+	if (rc < 0 || pod->gang == g)
+		return rc;
+	leave(pod);
+	if (g && vec_push(&g->members, pod) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	pod->gang = g;
+	return 0;
+}
+
+static int by_arrival(const void *a, const void *b)
+{
+	const struct world_pod *const *x = a, *const *y = b;
+
+	return (*x)->arrival < (*y)->arrival ? -1 : 1;
+}
+
 static int muster(struct world *w, const struct world_pod *first, struct troop *t, struct err *err)
 {
+	const struct world_gang *g = first->gang;
+
 	t->gang = &first->wish->gang;
-	for (size_t i = 0; i < w->pods.len; i++) {
-		struct world_pod *pod = w->pods.items[i];
+	for (size_t i = 0; i < g->members.len; i++) {
+		struct world_pod *pod = g->members.items[i];
 		int rc = 0;
 
-		if (pod->state == WORLD_GONE || !pod->wish || !pod->wish->gang.name ||
-		    strcmp(pod->wish->gang.name, t->gang->name) != 0)
+		if (pod->state == WORLD_GONE || !pod->wish)
 			continue;
+		pod->round = w->round;
 		if (pod->state == WORLD_PLACED)
 			rc = vec_push(&t->placed, pod->number);
 		else
@@ -41,6 +95,7 @@ static int muster(struct world *w, const struct world_pod *first, struct troop *
 		if (rc < 0)
 			return err_set(err, ENOMEM, "out of memory");
 	}
+	qsort(t->waiting.items, t->waiting.len, sizeof(t->waiting.items[0]), by_arrival);
 	return 0;
 }
 
@@ -64,38 +119,45 @@ static void ranks_done(struct ranks *r)
 	free(r->pods);
 }
 
+/* Of those that are not in line yet, all that ask for what the first of them does. */
+static void line_up_class(struct world *w, const struct troop *t, uint32_t members, bool *in_line,
+			  uint32_t *filled, struct ranks *r)
+{
+	const struct request *request = NULL;
+	uint32_t start = *filled;
+
+	for (uint32_t i = 0; i < members; i++) {
+		struct world_pod *pod = t->waiting.items[i];
+		const struct request *own = &pod->wish->request;
+
+		if (in_line[i] ||
+		    (request && request != own && !request_equal(request, own)))
+			continue;
+		request = own;
+		in_line[i] = true;
+		world_pod_spec(w, pod, &r->specs[*filled]);
+		r->pods[(*filled)++] = pod;
+	}
+	r->classes[r->count++] =
+		(struct gang_class){ request, &r->specs[start], *filled - start };
+}
+
 static int line_up(struct world *w, const struct troop *t, uint32_t members, struct ranks *r,
 		   struct err *err)
 {
+	bool *in_line = calloc(members, sizeof(*in_line));
 	uint32_t filled = 0;
 
 	r->specs = calloc(members, sizeof(*r->specs));
 	r->pods = calloc(members, sizeof(*r->pods));
-	if (!r->specs || !r->pods)
-		return err_set(err, ENOMEM, "out of memory");
-	while (filled < members) {
-		const struct request *request = NULL;
-		uint32_t start = filled;
-
-		if (r->count == GANG_CLASSES_MAX)
-			return err_set(err, EINVAL, "gang %s has too many kinds of members",
-				       t->gang->name);
-		for (uint32_t i = 0; i < members; i++) {
-			struct world_pod *pod = t->waiting.items[i];
-			bool done = false;
-
-			for (uint32_t k = 0; k < start && !done; k++)
-				done = r->pods[k] == pod;
-			if (done || (request && !request_equal(request, &pod->wish->request)))
-				continue;
-			request = &pod->wish->request;
-			world_pod_spec(w, pod, &r->specs[filled]);
-			r->pods[filled++] = pod;
-		}
-		r->classes[r->count++] =
-			(struct gang_class){ request, &r->specs[start], filled - start };
-	}
-	return 0;
+	while (in_line && r->specs && r->pods && filled < members && r->count < GANG_CLASSES_MAX)
+		line_up_class(w, t, members, in_line, &filled, r);
+	free(in_line);
+	if (filled == members)
+		return 0;
+	return r->count ? err_set(err, EINVAL, "gang %s has more than %d kinds of members",
+				  t->gang->name, GANG_CLASSES_MAX)
+			: err_set(err, ENOMEM, "out of memory");
 }
 
 /* "gang default/train: 8 pods on 8 nodes in 2 adjacent leaves below spine-0" */
@@ -269,6 +331,14 @@ int world_try_gang(struct world *w, struct world_pod *first, struct err *err)
 
 		snprintf(text, sizeof(text), "gang %.100s waits for %zu more of its %zu members",
 			 t.gang->name, members - t.waiting.len, members);
+		all_wait(w, &t, text);
+		return 0;
+	}
+	if (members > GANG_MEMBERS_MAX) {
+		char text[256];
+
+		snprintf(text, sizeof(text), "gang %.100s has %zu members, at most %d are possible",
+			 t.gang->name, members, GANG_MEMBERS_MAX);
 		all_wait(w, &t, text);
 		return 0;
 	}

@@ -8,7 +8,11 @@
 #include "base/err.h"
 #include "engine/explain.h"
 #include "engine/preempt.h"
+#include "sim/fleet.h"
 #include "sim/world_private.h"
+
+#define COMPARED_MAX	  UINT64_C(4000000) /* nodes, over all placements: some seconds */
+#define TEMPLATE_EXAMPLES 16
 
 void world_tell(struct world *w, enum world_event event, const struct world_pod *pod)
 {
@@ -22,22 +26,13 @@ static void set_text(struct world_pod *pod, const char *text)
 	pod->text = strdup(text);
 }
 
-uint32_t world_gang_number(struct world *w, const char *gang)
-{
-	for (size_t i = 0; i < w->gangs.len; i++)
-		if (strcmp(w->gangs.items[i], gang) == 0)
-			return (uint32_t)i + 1;
-	return vec_push(&w->gangs, gang) < 0 ? 0 : (uint32_t)w->gangs.len;
-}
-
 void world_pod_spec(struct world *w, const struct world_pod *pod, struct pod_spec *ret)
 {
-	const char *gang = pod->wish->gang.name;
-
+	(void)w;
 	*ret = (struct pod_spec){ .uid = pod->key,
 				  .name = pod->name,
 				  .priority = pod->wish->priority,
-				  .gang = gang ? world_gang_number(w, gang) : 0,
+				  .gang = pod->gang ? pod->gang->number : 0,
 				  .started = pod->arrival };
 }
 
@@ -49,6 +44,8 @@ void world_placed(struct world *w, struct world_pod *pod, uint32_t number,
 	pod->decision = *d;
 	pod->leaf = cluster_node(world_cluster(w), d->node)->domain;
 	pod->evicted_by = NULL;
+	pod->refused = false;
+	w->stuck_count = w->stuck_next = 0;
 	set_text(pod, why->s);
 	world_tell(w, WORLD_EVENT_PLACED, pod);
 }
@@ -69,6 +66,7 @@ void world_waits(struct world *w, struct world_pod *pod, const char *text)
 void world_unplace(struct world *w, struct world_pod *pod, enum world_event event)
 {
 	engine_remove(w->engine, pod->number);
+	w->stuck_count = w->stuck_next = 0;
 	pod->state = WORLD_PENDING;
 	/* It was read for a node that may be gone. */
 	pod->generation = w->generation - 1;
@@ -76,36 +74,57 @@ void world_unplace(struct world *w, struct world_pod *pod, enum world_event even
 	world_tell(w, event, pod);
 }
 
+/* Whether the placement is compared with all other nodes in words.  That looks at every
+ * node, so there is an end to it, which pods of one template reach earlier. */
+static bool is_worth_words(const struct world *w, const struct world_pod *pod)
+{
+	uint64_t nodes = fleet_count(w->fleet);
+	uint64_t left = w->explained < COMPARED_MAX ? COMPARED_MAX - w->explained : 0;
+
+	if (pod->template && pod->template->explained >= TEMPLATE_EXAMPLES)
+		return nodes + COMPARED_MAX * 3 / 4 <= left;
+	return nodes <= left;
+}
+
+/* The comparison, or whose comparison may be read for it. */
+static void explain_place(struct world *w, struct world_pod *pod, const struct decision *d,
+			  struct strbuf *why)
+{
+	struct explanation x;
+
+	if (is_worth_words(w, pod)) {
+		explain_request(w->engine, &pod->wish->request, &x);
+		explain_why(w->engine, &pod->wish->request, &x, why);
+		w->explained += x.nodes;
+		if (pod->template) {
+			pod->template->explained++;
+			pod->template->example = pod->name;
+		}
+		return;
+	}
+	strbuf_addf(why, "%s, ", cluster_node(world_cluster(w), d->node)->name);
+	explain_assignment(w->engine, d->node, &d->assignment, why);
+	if (pod->template && pod->template->example)
+		strbuf_addf(why, ": best of the nodes that fit, as for %s",
+			    pod->template->example);
+	else
+		strbuf_puts(why, ": best of the nodes that fit");
+}
+
 /* Where it fits as things are; the explanation is of the same state. */
 static int place_pod(struct world *w, struct world_pod *pod, const struct decision *d,
 		     struct strbuf *why, struct err *err)
 {
-	struct explanation x;
 	struct pod_spec spec;
 	uint32_t number;
 
-	explain_request(w->engine, &pod->wish->request, &x);
-	explain_why(w->engine, &pod->wish->request, &x, why);
+	explain_place(w, pod, d, why);
 	world_pod_spec(w, pod, &spec);
 	int rc = engine_place(w->engine, &spec, &pod->wish->request, d, &number);
 	if (rc < 0)
 		return err_set(err, -rc, "cannot book pod %s", pod->key);
 	world_placed(w, pod, number, d, why);
 	return 0;
-}
-
-static void refuse(struct world *w, struct world_pod *pod)
-{
-	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
-	struct strbuf miss CLEANUP(strbuf_done) = STRBUF_INIT;
-	struct explanation x;
-
-	explain_request(w->engine, &pod->wish->request, &x);
-	explain_refusal(w->engine, &pod->wish->request, &x, &text);
-	explain_miss(w->engine, &x, &miss);
-	if (miss.len)
-		strbuf_addf(&text, " Nearest: %s.", miss.s);
-	world_waits(w, pod, text.s);
 }
 
 int world_evict(struct world *w, const struct preemption *p, const struct world_pod *for_pod,
@@ -154,12 +173,15 @@ int world_try_pod(struct world *w, struct world_pod *pod, struct err *err)
 	struct decision d;
 	int rc = 0;
 
+	pod->refused = true;
+	if (world_is_stuck(w, pod))
+		return 0;
 	if (engine_decide(w->engine, &pod->wish->request, &d) == FITS)
 		return place_pod(w, pod, &d, &why, err);
 	if (!w->config.no_preemption && pod->wish->preempts)
 		rc = preempt_for(w, pod, err);
 	if (rc == 0)
-		refuse(w, pod);
+		world_add_stuck(w, pod);
 	return rc < 0 ? rc : 0;
 }
 
@@ -208,7 +230,7 @@ static int try_all(struct world *w, struct world_pod **turn, size_t count, struc
 		learn(w, turn[i]);
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		/* A gang is tried once for all its members. */
-		if (turn[i]->state != WORLD_PENDING)
+		if (turn[i]->state != WORLD_PENDING || turn[i]->round == w->round)
 			continue;
 		rc = turn[i]->wish->gang.name ? world_try_gang(w, turn[i], err)
 					      : world_try_pod(w, turn[i], err);
@@ -223,9 +245,13 @@ static int settle_once(struct world *w, struct err *err)
 
 	if (!turn)
 		return err_set(err, ENOMEM, "out of memory");
+	w->round++;
+	w->stuck_count = w->stuck_next = 0;
 	int rc = waiting(w, turn, &count, err);
 	if (rc == 0)
 		rc = try_all(w, turn, count, err);
+	if (rc == 0)
+		rc = world_tell_refused(w, turn, count, err);
 	free(turn);
 	return rc;
 }

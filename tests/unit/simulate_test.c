@@ -27,7 +27,7 @@ static void stage_open(struct stage *s)
 static void stage_close(struct stage *s)
 {
 	static const char *const files[] = { "nodes.csv", "pods.csv", "order.txt", "cluster.yaml",
-					     "pods.yaml", "out",      "err" };
+					     "pods.yaml", "empty.yaml", "out", "err" };
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		unlink(files[i]);
@@ -132,7 +132,8 @@ TEST(bad_usage_and_bad_input_exit_with_2_and_no_result)
 		  "csv is a format of traces" },
 		{ "--cluster cluster.yaml -f pods.yaml", "pods.yaml:2: an object without kind" },
 		{ "--cluster nodes.csv -f pods.yaml", "nodes.csv: there is no list of nodes" },
-		{ "--scenario cluster.yaml", "cluster.yaml: there is no list of nodes" },
+		{ "--scenario cluster.yaml", "cluster.yaml: nodes is unknown" },
+		{ "--cluster cluster.yaml -f empty.yaml", "empty.yaml: there is no object in it" },
 	};
 	struct stage s;
 
@@ -140,6 +141,7 @@ TEST(bad_usage_and_bad_input_exit_with_2_and_no_result)
 	write_trace();
 	write_file("cluster.yaml", "nodes: [{machine: dgx-h100, name: box}]\n");
 	write_file("pods.yaml", "---\nmetadata: {name: p}\n");
+	write_file("empty.yaml", "# nothing\n");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		CHECKF(run(&s, rows[i].line) == CLI_USAGE, "row %zu", i);
 		CHECKF(s.out.len == 0, "row %zu: %s", i, s.out.s);

@@ -2,8 +2,8 @@
  *
  * suggest.h - the name that somebody who mistyped it probably meant.
  */
-#ifndef GS_CLI_SUGGEST_H
-#define GS_CLI_SUGGEST_H
+#ifndef GS_SIM_SUGGEST_H
+#define GS_SIM_SUGGEST_H
 
 #include <stddef.h>
 
