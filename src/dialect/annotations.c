@@ -14,9 +14,9 @@
 #include "dialect/wish.h"
 #include "engine/engine.h"
 
-/* The part of a key after the slash has at most 63 characters, "container-" included. */
+/* The part of a key after the slash has at most 63 characters, KEY_CONTAINER_STEM included. */
 #define KEY_NAME_MAX	   63
-#define CONTAINER_NAME_MAX (KEY_NAME_MAX - (sizeof("container-") - 1))
+#define CONTAINER_NAME_MAX (KEY_NAME_MAX - (sizeof(KEY_CONTAINER_STEM) - 1))
 #define HASH_DIGITS	   16
 
 char *annotation_container_key(const char *container, char key[ANNOTATION_KEY_MAX])

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/utf8.h"
 #include "dialect/draft.h"
 #include "wire/json.h"
 
@@ -78,12 +79,31 @@ static int read_facts(struct draft *d, struct err *err)
 	return read_priority(d, err);
 }
 
+/* Messages quote what users wrote; terminals and logs must not take orders from it. */
+static void make_plain(char *text)
+{
+	size_t left = strlen(text);
+
+	while (left) {
+		size_t length = utf8_length(text, left);
+		unsigned char c = (unsigned char)*text;
+
+		/* 0xc2 0x80..0x9f are control characters too. */
+		if (length == 0 || c < ' ' || c == 0x7f)
+			*text = '?';
+		else if (c == 0xc2 && (unsigned char)text[1] < 0xa0)
+			memset(text, '?', length);
+		text += MAX(length, (size_t)1);
+		left -= MAX(length, (size_t)1);
+	}
+}
+
 int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 const struct pod_source *source, struct arena *arena, struct wish *ret,
 		 struct err *err)
 {
 	static int (*const readers[])(struct draft * d, struct err * err) = {
-		read_facts, read_needs,	   read_place, read_limits,
+		read_facts, read_form,	   read_needs, read_place, read_limits,
 		read_claim, read_topology, read_map,   read_gang,
 	};
 	struct draft d = { .cluster = cluster,
@@ -99,5 +119,7 @@ int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 	ret->index = WISH_INDEX_NONE;
 	for (unsigned i = 0; i < ARRAY_SIZE(readers) && rc == 0; i++)
 		rc = readers[i](&d, err);
+	if (rc < 0 && err)
+		make_plain(err->text);
 	return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/nearest.h"
 #include "engine/cluster.h"
 #include "wire/json.h"
 
@@ -16,7 +17,7 @@ struct ask *draft_ask(struct draft *d, enum ask_kind kind, uint8_t count, struct
 	struct ask *ask = request_add_ask(d->request, kind, count);
 
 	if (!ask)
-		err_set(err, EINVAL, "the pod asks for GPUs in more than %d ways", ASK_MAX);
+		err_set(err, EINVAL, "more than %d containers of the pod ask for GPUs", ASK_MAX);
 	return ask;
 }
 
@@ -60,6 +61,11 @@ const char *draft_kind_name(enum ask_kind kind)
 	return "GPUs";
 }
 
+const char *draft_ask_verb(const struct draft *d)
+{
+	return d->asked_by_many ? "ask" : "asks";
+}
+
 int draft_select(struct draft *d, const char *key, const char *value, struct err *err)
 {
 	struct request *r = d->request;
@@ -94,6 +100,19 @@ int draft_pin_node(struct draft *d, const char *node, const char *who, struct er
 			       who, node, cluster_node(d->cluster, d->request->node)->name);
 	d->request->node = number;
 	return 0;
+}
+
+const char *draft_nearest_key(const char *key, const char *const *known, size_t count)
+{
+	const char *names[DRAFT_KEYS_MAX];
+	size_t prefix = strcspn(key, "/") + 1, n = 0;
+
+	/* What they have in common would make every key near. */
+	for (size_t i = 0; i < count && n < DRAFT_KEYS_MAX; i++)
+		if (strncmp(known[i], key, prefix) == 0)
+			names[n++] = known[i] + prefix;
+	const char *near = n ? nearest_word(key + prefix, names, n) : NULL;
+	return near ? near - prefix : NULL;
 }
 
 const char *draft_annotation(const struct draft *d, const char *key)

@@ -8,8 +8,12 @@
 #ifndef GS_DIALECT_DRAFT_H
 #define GS_DIALECT_DRAFT_H
 
+#include <stddef.h>
+
 #include "base/attr.h"
 #include "dialect/dialect.h"
+
+#define DRAFT_KEYS_MAX 8
 
 struct draft {
 	struct cluster *cluster;
@@ -19,12 +23,14 @@ struct draft {
 	struct wish *wish;
 	struct request *request;  /* &wish->request */
 	const char *asked_by;	  /* who asked for GPUs first, for messages */
+	bool asked_by_many;	  /* it is a plural */
 	const char *gang_ref;	  /* of the claim, or NULL */
 	int64_t gang_min_members; /* of the claim, or 0 */
 	bool topology;		  /* speaks the topology dialect */
 	bool leaves_required;
 };
 
+int read_form(struct draft *d, struct err *err);     /* form.c: is it well-formed? */
 int read_needs(struct draft *d, struct err *err);    /* needs.c: CPU, memory, others */
 int read_place(struct draft *d, struct err *err);    /* place.c: labels, taints */
 int read_limits(struct draft *d, struct err *err);   /* resources.c */
@@ -47,11 +53,18 @@ uint32_t draft_cards(const struct draft *d);
 enum ask_kind draft_other_kind(const struct draft *d, enum ask_kind kind);
 const char *draft_kind_name(enum ask_kind kind); /* "whole GPUs" */
 
+/* "ask" or "asks", as goes with asked_by. */
+const char *draft_ask_verb(const struct draft *d);
+
 /* The node must have this label.  -EINVAL when another value is asked for already. */
 int draft_select(struct draft *d, const char *key, const char *value, struct err *err);
 
 /* The pod must go to this node.  `who` says so. */
 int draft_pin_node(struct draft *d, const char *node, const char *who, struct err *err);
+
+/* The one of at most DRAFT_KEYS_MAX keys that was meant by a mistyped one of the same
+ * prefix (all before the slash), or NULL. */
+const char *draft_nearest_key(const char *key, const char *const *known, size_t count);
 
 /* An annotation of the pod. */
 const char *draft_annotation(const struct draft *d, const char *key);

@@ -62,13 +62,20 @@ static int group_size(const struct json *group, const char *name, int64_t *ret, 
 	return rc;
 }
 
+/* The nearest owner that says how many pods it runs. */
+static const struct json *sized_owner(const struct draft *d)
+{
+	for (uint32_t i = 0; i < d->source->owners_count; i++)
+		if (owner_is_known(d->source->owners[i]))
+			return d->source->owners[i];
+	return NULL;
+}
+
 static int gang_size(const struct draft *d, const char *name, int64_t *ret, struct err *err)
 {
 	const struct json *group =
 		d->lookup->find(d->lookup->context, "PodGroup", d->source->namespace, name);
-	const struct json *owner =
-		d->source->owners_count ? d->source->owners[d->source->owners_count - 1] : NULL;
-
+	const struct json *owner = sized_owner(d);
 	int rc = group ? group_size(group, name, ret, err) : -ENOENT;
 	if (rc != -ENOENT)
 		return rc;
@@ -77,9 +84,15 @@ static int gang_size(const struct draft *d, const char *name, int64_t *ret, stru
 		return 0;
 	if (owner)
 		return owner_size(owner, ret, err);
+	if (!d->source->owners_count)
+		return err_set(err, ENOENT,
+			       "the size of gang %s is not known: there is no PodGroup %s, no "
+			       "gangMinMembers and no owner",
+			       name, name);
 	return err_set(err, ENOENT,
 		       "the size of gang %s is not known: there is no PodGroup %s, no "
-		       "gangMinMembers and no owner",
+		       "gangMinMembers and no owner that is a Job, Deployment, ReplicaSet or "
+		       "StatefulSet",
 		       name, name);
 }
 

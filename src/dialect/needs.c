@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "dialect/draft.h"
+#include "dialect/keys.h"
 #include "engine/cluster.h"
 #include "wire/json.h"
 #include "wire/quantity.h"
@@ -36,8 +37,9 @@ enum role { ROLE_CONTAINER, ROLE_SIDECAR, ROLE_INIT, ROLE_POD, ROLE_OVERHEAD };
 
 bool dialect_is_gpu_resource(const char *name)
 {
-	return strncmp(name, "nvidia.com/mig-", 15) == 0 || strcmp(name, "nvidia.com/gpu") == 0 ||
-	       strncmp(name, "elasticgpu.io/", 14) == 0;
+	return strncmp(name, RESOURCE_MIG_PREFIX, sizeof(RESOURCE_MIG_PREFIX) - 1) == 0 ||
+	       strcmp(name, RESOURCE_GPU) == 0 ||
+	       strncmp(name, PREFIX_ELASTIC, sizeof(PREFIX_ELASTIC) - 1) == 0;
 }
 
 /* Only these count; others (requests.*, unknown plain words) have no meaning for a node. */

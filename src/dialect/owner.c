@@ -13,11 +13,28 @@
 
 #define OWNER_SIZE_MAX 1000000
 
+/* Whether it is of that API group ("batch" of "batch/v1"), as far as it says. */
+static bool is_of_group(const struct json *object, const char *group, size_t length)
+{
+	const char *version = json_str(object, "apiVersion");
+
+	if (!version)
+		return true;
+	return strncmp(version, group, length) == 0 && version[length] == '/';
+}
+
 bool owner_is(const struct json *owner, const char *kind)
 {
 	const char *own = json_str(owner, "kind");
+	const char *group = strcmp(kind, "Job") == 0 ? "batch" : "apps";
 
-	return own && strcmp(own, kind) == 0;
+	return own && strcmp(own, kind) == 0 && is_of_group(owner, group, strlen(group));
+}
+
+bool owner_is_known(const struct json *owner)
+{
+	return owner_is(owner, "Job") || owner_is(owner, "Deployment") ||
+	       owner_is(owner, "ReplicaSet") || owner_is(owner, "StatefulSet");
 }
 
 static int size_of(const struct json *owner, const char *field, int64_t otherwise, int64_t *ret,
@@ -50,6 +67,15 @@ int owner_size(const struct json *owner, int64_t *ret, struct err *err)
 	return 0;
 }
 
+/* An object of that kind and name may be of another group than the one referred to. */
+static bool is_meant(const struct json *reference, const struct json *object)
+{
+	const char *version = json_str(reference, "apiVersion");
+	const char *slash = version ? strchr(version, '/') : NULL;
+
+	return !slash || is_of_group(object, version, (size_t)(slash - version));
+}
+
 /* The controller among the owner references of an object, looked up. */
 static const struct json *controller_of(const struct json *object, const char *namespace,
 					const struct dialect_lookup *lookup)
@@ -60,16 +86,20 @@ static const struct json *controller_of(const struct json *object, const char *n
 	while ((reference = json_next(&iter))) {
 		const char *kind = json_str(reference, "kind");
 		const char *name = json_str(reference, "name");
+		const struct json *found = NULL;
 		bool controller = false;
 
 		if (json_bool(reference, &controller, "controller") == 0 && controller && kind &&
 		    name)
-			return lookup->find(lookup->context, kind, namespace, name);
+			found = lookup->find(lookup->context, kind, namespace, name);
+		if (found)
+			return is_meant(reference, found) ? found : NULL;
 	}
 	return NULL;
 }
 
-/* Names that end in random characters, even if these are all digits. */
+/* Names that end in random characters, even if these are all digits.  A StatefulSet sets
+ * generateName too, and numbers its pods. */
 static bool has_random_name(const struct json *pod)
 {
 	struct json_iter iter = json_items(pod, "metadata", "ownerReferences");
@@ -78,6 +108,8 @@ static bool has_random_name(const struct json *pod)
 	while ((reference = json_next(&iter))) {
 		const char *kind = json_str(reference, "kind");
 
+		if (kind && strcmp(kind, "StatefulSet") == 0)
+			return false;
 		if (kind && (strcmp(kind, "ReplicaSet") == 0 || strcmp(kind, "Job") == 0))
 			return true;
 	}
@@ -116,6 +148,8 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 	const char *namespace = json_str(pod, "metadata", "namespace");
 	const char *uid = json_str(pod, "metadata", "uid");
 
+	if (!name && json_type(pod, "metadata", "name") > JSON_NULL)
+		return err_set(err, EINVAL, "metadata.name must be a string: put it in quotes");
 	if (!name || !*name)
 		return err_set(err, EINVAL, "a pod has no metadata.name");
 	*ret = (struct pod_source){ .object = pod,

@@ -9,7 +9,12 @@
 struct err;
 struct json;
 
+/* Whether it is that kind of Kubernetes itself: a Job of batch, not of another group.
+ * Without apiVersion the kind is enough. */
 bool owner_is(const struct json *owner, const char *kind);
+
+/* Whether it is a Job, Deployment, ReplicaSet or StatefulSet, whose size is known. */
+bool owner_is_known(const struct json *owner);
 
 /* How many of its pods run at a time: a Job's parallelism, never more than its
  * completions; replicas elsewhere.  1 where nothing is said.  0, -EINVAL. */

@@ -168,9 +168,9 @@ static int check_asks(struct draft *d, const struct map_line *line, struct err *
 	for (unsigned i = 0; i < d->request->asks_count; i++)
 		if (d->request->asks[i].kind == ASK_MIG)
 			return err_set(err, EINVAL,
-				       KEY_MAP " pins whole GPUs, but %s asks for MIG "
+				       KEY_MAP " pins whole GPUs, but %s %s for MIG "
 					       "slices",
-				       d->asked_by);
+				       d->asked_by, draft_ask_verb(d));
 	if (draft_cards(d) != count)
 		return err_set(err, EINVAL, KEY_MAP " line %u gives %u GPUs, but %s ask for %u",
 			       line->line, count, d->asked_by, draft_cards(d));
@@ -196,6 +196,7 @@ static int apply(struct draft *d, const struct map_line *line, struct err *err)
 	if (rc < 0)
 		return rc;
 	d->asked_by = KEY_MAP;
+	d->asked_by_many = false;
 	return deal_all(d, line, group, err);
 }
 

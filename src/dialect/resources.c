@@ -27,6 +27,8 @@
 
 #define PERCENT_MILLI 10
 #define NANO	      1000000000
+#define CARD_MIB_MAX  (1 << 24) /* 16 TiB: nobody means that in MiB */
+#define MIB	      (1 << 20)
 
 struct container {
 	const char *name;
@@ -79,6 +81,23 @@ static int want_whole(const struct container *c, const char *resource, struct wa
 	return 0;
 }
 
+/* Memory in bytes, as Kubernetes has it everywhere else: a binary suffix gives it away,
+ * or a number that no card has.  Decimal suffixes prove nothing: the API server writes
+ * 8000 as 8k. */
+static int check_unit(const struct container *c, const char *resource, int64_t value,
+		      struct err *err)
+{
+	const struct json *limit = json_get(c->resources, "limits", resource);
+	const char *text = json_str(limit);
+
+	if (value <= CARD_MIB_MAX && !(text && strchr(text, 'i')))
+		return 0;
+	return err_set(err, EINVAL,
+		       "container %s: %s counts in MiB, not in bytes: for %lld bytes write %lld",
+		       c->name, resource, (long long)value,
+		       (long long)(value / MIB + (value % MIB != 0)));
+}
+
 static int want_share(const struct container *c, const char *core_name, const char *mem_name,
 		      struct want *ret, struct err *err)
 {
@@ -86,7 +105,8 @@ static int want_share(const struct container *c, const char *core_name, const ch
 	int rc;
 
 	if ((rc = limit_of(c, core_name, GPU_MAX * 100, &core, err)) < 0 ||
-	    (rc = limit_of(c, mem_name, UINT32_MAX, &mem, err)) < 0)
+	    (rc = limit_of(c, mem_name, INT64_MAX, &mem, err)) < 0 ||
+	    (rc = check_unit(c, mem_name, mem, err)) < 0)
 		return rc;
 	if (core > 100 && core % 100 != 0)
 		return err_set(err, EINVAL,
@@ -182,17 +202,21 @@ static int check_names(const struct container *c, struct err *err)
 					     RESOURCE_MEMORY,	   RESOURCE_QGPU_CORE,
 					     RESOURCE_QGPU_MEMORY, RESOURCE_PGPU };
 	struct json_iter iter = json_members(c->resources, "limits");
+	const size_t prefix = sizeof(RESOURCE_MIG_PREFIX) - 1;
 	struct json_member m;
 
 	while (json_next_member(&iter, &m)) {
 		bool found = !dialect_is_gpu_resource(m.key) ||
-			     strncmp(m.key, RESOURCE_MIG_PREFIX, 15) == 0;
+			     strncmp(m.key, RESOURCE_MIG_PREFIX, prefix) == 0;
 
 		for (unsigned i = 0; i < ARRAY_SIZE(known) && !found; i++)
 			found = strcmp(known[i], m.key) == 0;
-		if (!found)
-			return err_set(err, EINVAL, "container %s: resource %s is unknown",
-				       c->name, m.key);
+		if (found)
+			continue;
+		const char *near = draft_nearest_key(m.key, known, ARRAY_SIZE(known));
+		return err_set(err, EINVAL, "container %s: resource %s is unknown%s%s%s", c->name,
+			       m.key, near ? ", did you mean " : "", near ? near : "",
+			       near ? "?" : "");
 	}
 	return 0;
 }
@@ -216,35 +240,46 @@ static bool is_sidecar(const struct json *container)
 	return restart && strcmp(restart, "Always") == 0;
 }
 
+/* The container's place in the wish; its name is good (form.c), but is it the only one? */
+static int add_box(struct draft *d, const char *name, struct wish_container **ret, struct err *err)
+{
+	struct wish *w = d->wish;
+
+	for (unsigned i = 0; i < w->containers_count; i++)
+		if (strcmp(w->containers[i].name, name) == 0)
+			return err_set(err, EINVAL, "two containers are named %s", name);
+	if (w->containers_count == WISH_CONTAINERS_MAX)
+		return err_set(err, EINVAL, "the pod has more than %d containers",
+			       WISH_CONTAINERS_MAX);
+	*ret = &w->containers[w->containers_count];
+	(*ret)->name = draft_printf(d, "%s", name);
+	if (!(*ret)->name)
+		return err_set(err, ENOMEM, "out of memory");
+	w->containers_count++;
+	return 0;
+}
+
 /* Reads either the init containers that come and go, or all others. */
 static int read_list(struct draft *d, const char *list, bool init, struct err *err)
 {
 	struct json_iter iter = json_items(d->source->object, "spec", list);
-	struct wish *w = d->wish;
 	const struct json *object;
 	unsigned sidecars = 0;
 	uint16_t beside = 0;
 	int rc = 0;
 
 	while (rc == 0 && (object = json_next(&iter))) {
-		const char *name = json_str(object, "name");
-
 		if (strcmp(list, "initContainers") == 0 && is_sidecar(object) == init) {
 			/* Sidecars were read first, in this order. */
-			beside |= init ? w->containers[sidecars++].asks : 0;
+			beside |= init ? d->wish->containers[sidecars++].asks : 0;
 			continue;
 		}
-		if (!name || !*name)
-			return err_set(err, EINVAL, "a container has no name");
-		if (w->containers_count == WISH_CONTAINERS_MAX)
-			return err_set(err, EINVAL, "the pod has more than %d containers",
-				       WISH_CONTAINERS_MAX);
-		struct wish_container *box = &w->containers[w->containers_count++];
-		struct container c = { name, json_get(object, "resources"), box, beside };
-		box->init = init;
-		box->name = draft_printf(d, "%s", name);
-		if (!box->name)
-			return err_set(err, ENOMEM, "out of memory");
+		struct container c = { .resources = json_get(object, "resources"),
+				       .beside = beside };
+		if ((rc = add_box(d, json_str(object, "name"), &c.box, err)) < 0)
+			return rc;
+		c.name = c.box->name;
+		c.box->init = init;
 		rc = read_container(d, &c, err);
 	}
 	return rc;
@@ -260,5 +295,6 @@ int read_limits(struct draft *d, struct err *err)
 		return rc;
 	if (d->request->asks_count)
 		d->asked_by = "the limits of its containers";
+	d->asked_by_many = d->asked_by != NULL;
 	return 0;
 }

@@ -91,8 +91,8 @@ static int read_count(struct draft *d, struct err *err)
 			       d->asked_by, draft_kind_name(other));
 	if (draft_cards(d) != count)
 		return err_set(err, EINVAL,
-			       KEY_GPU_COUNT " comes to %u GPUs a pod, but %s ask for %u", count,
-			       d->asked_by, draft_cards(d));
+			       KEY_GPU_COUNT " comes to %u GPUs a pod, but %s %s for %u", count,
+			       d->asked_by, draft_ask_verb(d), draft_cards(d));
 	return 0;
 }
 

@@ -80,6 +80,12 @@ TEST(the_index_comes_from_labels_names_or_what_is_free)
 		{ "web-12345", "ownerReferences: [{kind: ReplicaSet, name: web}],", 2, 2 },
 		{ "run-12345", "ownerReferences: [{kind: Job, name: run}],", 1, 1 },
 		{ "alone", "", 3, 3 },
+		/* A StatefulSet numbers its pods, though it sets generateName too. */
+		{ "db-2",
+		  "generateName: db-, ownerReferences: [{kind: StatefulSet, name: db,"
+		  " controller: true}],",
+		  0, 2 },
+		{ "db-2", "generateName: db-,", 0, 0 },
 	};
 	struct bench b;
 
@@ -154,7 +160,7 @@ TEST(maps_that_make_no_sense_are_refused_with_their_line)
 		  "for 2",
 		  0 },
 		{ LIMIT("0=alpha:0", "nvidia.com/mig-1g.10gb: 1"),
-		  "gpu-scheduling-map pins whole GPUs, but the limits of its containers asks for "
+		  "gpu-scheduling-map pins whole GPUs, but the limits of its containers ask for "
 		  "MIG "
 		  "slices",
 		  0 },

@@ -209,9 +209,25 @@ TEST(limits_that_make_no_sense_are_refused)
 		{ POD("{containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}, requests:"
 		      " {nvidia.com/gpu: 2}}}]}"),
 		  "container c: request and limit of nvidia.com/gpu differ", 0 },
-		{ POD("{containers: [{image: x}]}"), "a container has no name", 0 },
-		{ "kind: Pod\nmetadata: {name: p}\n", "the pod has no spec", 0 },
-		{ "kind: Pod\nmetadata: {}\n", "a pod has no metadata.name", 0 },
+		{ ONE("elasticgpu.io/gpu-mem: 1"),
+		  "container c: resource elasticgpu.io/gpu-mem is unknown", 0 },
+		{ ONE("elasticgpu.io/gpu-cores: 1"),
+		  "container c: resource elasticgpu.io/gpu-cores is unknown, did you mean "
+		  "elasticgpu.io/gpu-core?",
+		  0 },
+		/* Not bytes. */
+		{ ONE("elasticgpu.io/gpu-memory: 8Gi"),
+		  "container c: elasticgpu.io/gpu-memory counts in MiB, not in bytes: for "
+		  "8589934592 bytes write 8192",
+		  0 },
+		{ ONE("elasticgpu.io/qgpu-memory: 512Mi"),
+		  "container c: elasticgpu.io/qgpu-memory counts in MiB, not in bytes: for "
+		  "536870912 bytes write 512",
+		  0 },
+		{ ONE("elasticgpu.io/gpu-memory: 16777217"),
+		  "container c: elasticgpu.io/gpu-memory counts in MiB, not in bytes: for "
+		  "16777217 bytes write 17",
+		  0 },
 	};
 
 	bench_check_bad(rows, ARRAY_SIZE(rows));
