@@ -77,7 +77,7 @@ succeeded() {
 	[ "$result" = 0 ] && [ ! -s "$work/err" ]
 }
 
-echo 1..14
+echo 1..17
 
 system 13 trixie
 play_build_tools
@@ -184,6 +184,21 @@ ok "Ubuntu 24.04: fields may go on in the next line" borrowed ubuntu "resolute u
 borrower 22.04 jammy ubuntu
 run
 ok "Ubuntu 22.04 is too old" failed_with_one_line 'ubuntu 22.04.* libyyjson-dev$'
+
+borrower "" "" ubuntu
+run
+ok "an Ubuntu without a version is unknown" failed_with_one_line 'ubuntu .* libyyjson-dev$'
+
+borrower trixie/sid trixie
+run
+ok "so is a version that is no number" failed_with_one_line 'debian trixie/sid.* libyyjson-dev$'
+
+# A file in the way stops root as well.
+borrower 12 bookworm
+touch "$work/checkout/.deps"
+run
+ok "a checkout that cannot be written to gets a sentence" \
+	failed_with_one_line 'cannot be written to.* yyjson of Debian 13 '
 
 borrower 12 bookworm
 rm "$work/keyrings/debian-archive-trixie-stable.gpg"
