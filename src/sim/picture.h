@@ -7,8 +7,9 @@
  *	A train  B serve  C notebook
  *
  * One character a GPU: idle, whole (in the letter or colour of the workload that holds
- * it), shared (by how much of its core is booked), sliced (MIG), unhealthy.  Unicode
- * blocks and colours where the terminal has them, letters elsewhere.
+ * it), shared (by how much of its core is booked), sliced (MIG), in MIG mode and empty,
+ * unhealthy.  Unicode blocks and colours where the terminal has them, letters elsewhere;
+ * then the legend also says where a workload has parts of cards.
  *
  * A workload keeps its letter as long as the picture lives, so that successive drawings
  * can be compared.  Strings are borrowed from the callback.
@@ -44,7 +45,12 @@ void picture_freep(struct picture **p);
  * tells if memory ran out. */
 void picture_draw(struct picture *p, const struct cluster *c, struct strbuf *out);
 
-/* What the characters mean, in one line. */
+/* A node that has left the cluster is drawn as failed, in the domain of that name.  0,
+ * -ENOMEM. */
+int picture_add_failed(struct picture *p, const char *node, const char *domain, uint32_t gpus);
+void picture_drop_failed(struct picture *p, const char *node);
+
+/* What the characters mean, in two lines. */
 void picture_key(const struct picture *p, struct strbuf *out);
 
 #endif

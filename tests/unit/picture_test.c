@@ -62,7 +62,30 @@ TEST(every_gpu_is_one_character)
 			 "  leaf-0  a AA4x\n"
 			 "spine-1\n"
 			 "  leaf-1  b m...\n"
-			 "A w  B s  C m  \n");
+			 "A w  B s (part of a:2)  C m (part of b:0)  \n");
+	picture_free(p);
+	strbuf_done(&out);
+	close_gallery(&g);
+}
+
+TEST(empty_cards_in_mig_mode_and_failed_nodes_show)
+{
+	struct gallery g;
+	struct strbuf out = STRBUF_INIT;
+
+	open_gallery(&g,
+		     "nodes: [{machine: hgx-h100-4, count: 3, name: n-%d, mig: [1, 3],"
+		     " domain: [s, l]}]",
+		     "");
+	struct picture *p = picture_new(&(struct picture_style){ .width = 80 });
+	CHECK(world_fail_node(g.world, "n-1", NULL) == 0);
+	CHECK(picture_add_failed(p, "n-1", "l", 4) == 0);
+	picture_draw(p, world_cluster(g.world), &out);
+	CHECK_STR(out.s, "s\n  l  n-0 .o.o  n-1 xxxx  n-2 .o.o\n");
+	picture_drop_failed(p, "n-1");
+	strbuf_reset(&out);
+	picture_draw(p, world_cluster(g.world), &out);
+	CHECK_STR(out.s, "s\n  l  n-0 .o.o  n-2 .o.o\n");
 	picture_free(p);
 	strbuf_done(&out);
 	close_gallery(&g);
@@ -119,7 +142,7 @@ TEST(a_workload_keeps_its_letter)
 	CHECK(world_delete(g.world, "w", NULL) == 0);
 	strbuf_reset(&out);
 	picture_draw(p, world_cluster(g.world), &out);
-	CHECKF(strstr(out.s, "\nB s  C m  \n") != NULL, "%s", out.s);
+	CHECKF(strstr(out.s, "\nB s (part of a:2)  C m (part of b:0)  \n") != NULL, "%s", out.s);
 	picture_free(p);
 	strbuf_done(&out);
 	close_gallery(&g);
