@@ -49,14 +49,14 @@ def _context(cluster, user):
 
 class Client:
     """Requests with the kubeconfig at path, one of those that the cluster wrote; as
-    nobody without its certificate."""
+    nobody without its certificate; to another server of the cluster if one is named."""
 
-    def __init__(self, path, timeout_s=30, certificate=True):
+    def __init__(self, path, timeout_s=30, certificate=True, server=None):
         with open(path, encoding="utf-8") as file:
             config = json.load(file)
         cluster = config["clusters"][0]["cluster"]
         user = config["users"][0]["user"] if certificate else None
-        url = urllib.parse.urlsplit(cluster["server"])
+        url = urllib.parse.urlsplit(server or cluster["server"])
         self.connection = http.client.HTTPSConnection(
             url.hostname,
             url.port,

@@ -115,6 +115,7 @@ class ControlPlane:
         self.etcd_url, self.peer_url = (f"http://{self.address}:{port}" for port in ports[:2])
         self.apiserver_port, self.scheduler_port, self.controllers_port = ports[2:]
         self.server = f"https://{self.address}:{self.apiserver_port}"
+        self.scheduler_url = f"https://{self.address}:{self.scheduler_port}"
         self.processes = []
         self.authority = None
 
@@ -320,5 +321,6 @@ class ControlPlane:
             f"--authorization-kubeconfig={self.kubeconfig(name)}",
             f"--bind-address={self.address}",
             f"--secure-port={port}",
-            f"--cert-dir={self.folder / 'pki' / name}",
+            f"--tls-cert-file={self.folder / 'pki' / 'webhook-server.crt'}",
+            f"--tls-private-key-file={self.folder / 'pki' / 'webhook-server.key'}",
         ]
