@@ -244,6 +244,27 @@ TEST(a_card_like_one_that_the_pod_may_not_use_is_tried_all_the_same)
 }
 
 /* The pod would rather have the slow pair 0-1, but its other container needs card 0. */
+/* Card 0 has no seat left, card 1 differs from it by that alone. */
+TEST(cards_that_differ_by_their_seats_are_tried_each)
+{
+	struct engine *e = engine_with((struct engine_config){ .cluster.seats = 2 });
+	struct box b = BOX("a", 4);
+	struct request r;
+	uint32_t a;
+
+	b.gpus[2].model = "scarce";
+	b.gpus[3].model = "other";
+	a = box_add(e, &b);
+	put(e, "p0", a, on_gpus(share(0, 0), 1));
+	put(e, "p1", a, on_gpus(share(0, 0), 1));
+	put(e, "p2", a, on_gpus(share(0, 0), 2));
+	/* Taken one after the other the first gets the card that the second needs. */
+	r = both(whole(1), of_model(e, whole(1), "scarce"));
+	r = both(r, of_model(e, share(0, 0), "model"));
+	CHECK_INT(gpus_on(e, r, a), 0xe);
+	engine_free(e);
+}
+
 TEST(after_a_search_the_weakest_link_is_that_of_what_was_found)
 {
 	struct engine *e = fleet_new();

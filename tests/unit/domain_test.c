@@ -161,6 +161,21 @@ TEST(utilisation_goes_in_sixteenths_rounded_down)
 	engine_free(e);
 }
 
+/* Both leaf and spine fill up: the other leaf of the spine is worth more for it. */
+TEST(a_spine_that_fills_up_is_news_to_all_its_leaves)
+{
+	struct engine *e = fleet_new();
+	uint32_t busy;
+
+	node_in(e, "a", "s1", "l1", 4);
+	node_in(e, "b", "s2", "l1", 4);
+	busy = node_in(e, "c", "s2", "l2", 4);
+	CHECK_STR(choice(e, whole(4)), "a");
+	put(e, "p", busy, whole(4));
+	CHECK_STR(choice(e, whole(4)), "b");
+	engine_free(e);
+}
+
 TEST(a_leaf_has_blocks_by_model_and_a_node_that_goes_leaves_a_hole)
 {
 	struct engine *e = fleet_new();

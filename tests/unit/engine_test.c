@@ -165,6 +165,48 @@ TEST(nodes_are_told_apart_by_groups_and_by_tenants)
 	engine_free(e);
 }
 
+/* The lower name would win if both were taken for one state. */
+TEST(nodes_are_told_apart_by_network_and_by_taints)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	struct box slow = BOX("a", 1), fast = BOX("b", 1), mine = BOX("c", 1);
+	struct request r = whole(1);
+
+	slow.spec.network_gbps = 100;
+	fast.spec.network_gbps = 400;
+	slow.taint = fast.taint = mine.taint = (struct taint){
+		.key = cluster_intern(c, "team"),
+		.value = cluster_intern(c, "other"),
+		.effect = EFFECT_NO_SCHEDULE,
+	};
+	mine.spec.network_gbps = 400;
+	mine.taint.value = cluster_intern(c, "mine");
+	box_add(e, &slow);
+	box_add(e, &fast);
+	box_add(e, &mine);
+	r.tolerations[r.tolerations_count++] = (struct toleration){ .op = TOLERATE_EXISTS };
+	r.min_network_gbps = 200;
+	CHECK_STR(choice(e, r), "b");
+	r.tolerations[0] = (struct toleration){ .key = mine.taint.key, .value = mine.taint.value };
+	CHECK_STR(choice(e, r), "c");
+	engine_free(e);
+}
+
+TEST(nodes_are_told_apart_by_their_media_extensions)
+{
+	struct engine *e = fleet_new();
+	struct fleet_node n = { .gpus = 1, .mig = mig_geometry_find("a100-40gb") };
+	uint32_t a = fleet_node(e, "a", n), b = fleet_node(e, "b", n);
+
+	put(e, "media", a, slice("1g.5gb+me"));
+	put(e, "plain", b, slice("1g.5gb"));
+	CHECK_INT(cluster_node(engine_cluster(e), a)->gpus[0].mig.used,
+		  cluster_node(engine_cluster(e), b)->gpus[0].mig.used);
+	CHECK_STR(choice(e, slice("1g.5gb+me")), "b");
+	engine_free(e);
+}
+
 TEST(a_node_that_moves_leaves_nothing_behind_in_its_leaf)
 {
 	struct engine *e = fleet_new();
@@ -438,6 +480,22 @@ TEST(ties_go_by_name_after_all_ranks_were_given_anew)
 	engine_free(e);
 }
 
+/* Each new node stands right behind the first, which cannot be used, and before all others:
+ * so the order of the known ones is needed while new ranks are given. */
+TEST(ranks_that_are_given_anew_reach_the_index)
+{
+	struct engine *e = fleet_new();
+	char name[64] = "ab";
+
+	fleet_node(e, "a", (struct fleet_node){ .unschedulable = true });
+	for (int i = 0; i < 40; i++) {
+		fleet_node(e, name, (struct fleet_node){ .gpus = 1 });
+		CHECK_STR(choice(e, whole(1)), name);
+		memmove(name + 1, name, strlen(name) + 1);
+	}
+	engine_free(e);
+}
+
 TEST(a_weight_of_zero_takes_the_part_out)
 {
 	static const struct {
@@ -467,7 +525,7 @@ TEST(only_the_proportions_of_weights_count)
 	static const struct weights alike[] = {
 		{ 0, 0, 0, 0 }, { 4, 3, 2, 1 }, { 4000000000, 3000000000, 2000000000, 1000000000 }
 	};
-	struct decision first = {0}, d;
+	struct decision first = { 0 }, d;
 
 	for (size_t i = 0; i < ARRAY_SIZE(alike); i++) {
 		struct engine *e = three_leaves(alike[i]);

@@ -160,8 +160,9 @@ TEST(max_nodes_per_leaf_bounds_what_a_gang_takes)
 	PLACED(&f, 8);
 	CHECK_INT(f.result.leaves_count, 4);
 	REFUSED(&f, 9);
-	CHECK_STR(f.result.reason, "gang of 9 needs 9 nodes with 8 free GPUs each; the limits per "
-				   "leaf allow 8 nodes; it would not fit even if nothing else ran");
+	CHECK_STR(f.result.reason,
+		  "gang of 9 needs 9 nodes with 8 free GPUs each; the limits per "
+		  "leaf allow 8 nodes; it would not fit even if nothing else ran");
 	occupy_leaf(&f, 1, 1, 4);
 	occupy_leaf(&f, 1, 2, 4);
 	REFUSED(&f, 10);
@@ -207,8 +208,9 @@ TEST(a_reason_says_whether_waiting_helps)
 		  "best, l1, has 4 nodes; none could hold it even if nothing else ran");
 	occupy_leaf(&f, 1, 1, 4);
 	REFUSED(&f, 9);
-	CHECK_STR(f.result.reason, "gang of 9 needs 9 nodes with 8 free GPUs each; there are only "
-				   "4 nodes; even if nothing else ran there would be only 8 nodes");
+	CHECK_STR(f.result.reason,
+		  "gang of 9 needs 9 nodes with 8 free GPUs each; there are only "
+		  "4 nodes; even if nothing else ran there would be only 8 nodes");
 	occupy_leaf(&f, 1, 2, 4);
 	REFUSED(&f, 2);
 	CHECK_STR(f.result.reason,
@@ -249,7 +251,8 @@ TEST(a_class_that_fits_nowhere_is_named)
 	CHECK(!f.result.placed);
 	CHECK_INT(f.result.refused_class, 1);
 	CHECK_STR(f.result.reason,
-		  "gang of 60001 needs room for 60000 members; there is only room for 512 members; it would not fit even if nothing else ran");
+		  "gang of 60001 needs room for 60000 members; there is only room for 512 "
+		  "members; it would not fit even if nothing else ran");
 }
 
 TEST(max_gpus_per_leaf_bounds_what_a_gang_takes)
@@ -379,9 +382,10 @@ TEST(the_preferred_and_the_required_domain_hold)
 	PLACED(&f, 4, .leaf_rules = GANG_REQUIRED);
 	CHECK_STR(leaves_of(&f), "s2/l3");
 	REFUSED(&f, 5);
-	CHECK_STR(f.result.reason,
-		  "gang of 5 needs 5 nodes with 8 free GPUs each in l3; there are only 4 nodes; it "
-		  "would not fit even if nothing else ran");
+	CHECK_STR(
+		f.result.reason,
+		"gang of 5 needs 5 nodes with 8 free GPUs each in l3; there are only 4 nodes; it "
+		"would not fit even if nothing else ran");
 }
 
 TEST(a_flat_cluster_is_one_leaf)

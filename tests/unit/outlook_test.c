@@ -290,6 +290,26 @@ TEST(what_a_state_offers_is_worked_out_anew_at_every_epoch)
 	table_done(&t);
 }
 
+/* The policy keeps what it found when it picked a card: for that request only. */
+TEST(what_was_picked_for_one_pod_is_not_the_score_of_another)
+{
+	struct engine *e = fleet_new();
+	struct request thin = share(500, 0), thick = share(500, 0);
+	struct decision alone, after, other;
+	uint32_t a = fleet_node(e, "a", (struct fleet_node){ .gpus = 2 });
+
+	thick.needs.mem_bytes = 250 * GIB;
+	thick.asks[0].share_policy = SHARE_BINPACK;
+	for (int i = 0; i < 8; i++)
+		engine_arrived(e, &thick);
+	CHECK_VERDICT(engine_score(e, &thick, a, &alone, NULL), FITS);
+	CHECK_VERDICT(engine_score(e, &thin, a, &other, NULL), FITS);
+	CHECK_VERDICT(engine_score(e, &thick, a, &after, NULL), FITS);
+	CHECK(other.score != alone.score);
+	CHECK_INT(after.score, alone.score);
+	engine_free(e);
+}
+
 TEST(smaller_work_does_not_compete_for_the_slots_of_larger)
 {
 	struct table t;
