@@ -204,7 +204,10 @@ static void step(struct world *w)
 static uint64_t run(uint64_t seed, const struct policy *policy, uint64_t index_bytes)
 {
 	struct engine_config config = {
-		.policy = policy, .seed = seed, .index_bytes = index_bytes,
+		.cluster = { .seats = (uint16_t)(seed % 4) }, /* 0: the default */
+		.policy = policy,
+		.seed = seed,
+		.index_bytes = index_bytes,
 	};
 	struct world w = { .seed = seed };
 	uint64_t digest;

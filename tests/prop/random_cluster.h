@@ -28,8 +28,8 @@ static struct links *random_links[RANDOM_MACHINES];
 
 static inline const struct links *random_links_of(uint32_t machine)
 {
-	if (!random_links[machine] &&
-	    machine_links(machine_find(random_machines[machine]), &random_links[machine], NULL) < 0)
+	if (!random_links[machine] && machine_links(machine_find(random_machines[machine]),
+						    &random_links[machine], NULL) < 0)
 		abort();
 	return random_links[machine];
 }
@@ -50,10 +50,42 @@ struct random_node {
 	const char *domains[2];
 	char spine[16], leaf[16];
 	struct label labels[2];
-	struct taint taint;
+	struct taint taints[2];
 	struct extended extended;
 	struct node_spec spec;
 };
+
+static const char *const random_teams[] = { "train", "serve" };
+
+/* One of several keys, values and effects, so that nodes differ in nothing else. */
+static inline struct taint random_taint(struct cluster *c, struct rng *rng)
+{
+	static const uint8_t effects[] = { EFFECT_NO_SCHEDULE, EFFECT_NO_EXECUTE,
+					   EFFECT_PREFER_NO_SCHEDULE };
+
+	return (struct taint){
+		.key = cluster_intern(c, rng_chance(rng, 2, 3) ? "dedicated" : "broken"),
+		.value = cluster_intern(c, random_teams[rng_below(rng, 2)]),
+		.effect = effects[rng_below(rng, ARRAY_SIZE(effects))],
+	};
+}
+
+static inline struct toleration random_toleration(struct cluster *c, struct rng *rng)
+{
+	struct toleration t = { .effect = (uint8_t)rng_below(rng, EFFECT_NO_EXECUTE + 1) };
+
+	if (rng_chance(rng, 1, 2))
+		t.effect = EFFECT_ANY;
+	if (rng_chance(rng, 1, 6)) {
+		t.op = TOLERATE_EXISTS;
+		return t;
+	}
+	t.key = cluster_intern(c, rng_chance(rng, 2, 3) ? "dedicated" : "broken");
+	t.op = rng_chance(rng, 1, 2) ? TOLERATE_EXISTS : TOLERATE_EQUAL;
+	if (t.op == TOLERATE_EQUAL)
+		t.value = cluster_intern(c, random_teams[rng_below(rng, 2)]);
+	return t;
+}
 
 static inline void random_node(struct cluster *c, struct rng *rng, uint32_t number,
 			       struct random_node *n)
@@ -82,9 +114,8 @@ static inline void random_node(struct cluster *c, struct rng *rng, uint32_t numb
 				       cluster_intern(c, rng_chance(rng, 1, 2) ? "ssd" : "hdd") };
 	n->labels[1] = (struct label){ cluster_intern(c, "kubernetes.io/hostname"),
 				       cluster_intern(c, n->name) };
-	n->taint = (struct taint){ .key = cluster_intern(c, "dedicated"),
-				   .value = cluster_intern(c, "train"),
-				   .effect = EFFECT_NO_SCHEDULE };
+	n->taints[0] = random_taint(c, rng);
+	n->taints[1] = random_taint(c, rng);
 	n->extended = (struct extended){ .resource = cluster_resource(c, "rdma/hca"),
 					 .amount = rng_below(rng, 4) };
 	n->spec = (struct node_spec){
@@ -103,9 +134,9 @@ static inline void random_node(struct cluster *c, struct rng *rng, uint32_t numb
 		.domains_count = rng_below(rng, 3),
 		.labels = n->labels,
 		.labels_count = 2,
-		.taints = &n->taint,
-		.taints_count = rng_chance(rng, 1, 5),
-		.network_gbps = rng_below(rng, 3) * 200,
+		.taints = n->taints,
+		.taints_count = rng_chance(rng, 1, 3) ? 1 + rng_below(rng, 2) : 0,
+		.network_gbps = rng_below(rng, 4) * 200,
 		.performance_milli = (uint16_t)(700 + rng_below(rng, 400)),
 		.unschedulable = rng_chance(rng, 1, 15),
 	};
@@ -114,9 +145,12 @@ static inline void random_node(struct cluster *c, struct rng *rng, uint32_t numb
 static inline void random_ask(struct cluster *c, struct rng *rng, struct request *r)
 {
 	static const uint16_t shares[] = { 50, 100, 250, 330, 500, 700, 900, 1000 };
-	static const char *const profiles[] = { "1g.10gb", "2g.20gb", "3g.40gb", "1g.6gb", "2g.12gb" };
+	static const char *const profiles[] = {
+		"1g.10gb", "2g.20gb", "3g.40gb", "1g.6gb", "2g.12gb", "1g.10gb+me", "1g.6gb+me",
+	};
 	enum ask_kind kind = (enum ask_kind)(1 + rng_below(rng, 3));
-	struct ask *a = request_add_ask(r, kind, (uint8_t)(1 + rng_below(rng, kind == ASK_WHOLE ? 8 : 2)));
+	struct ask *a =
+		request_add_ask(r, kind, (uint8_t)(1 + rng_below(rng, kind == ASK_WHOLE ? 8 : 2)));
 
 	if (!a)
 		return;
@@ -135,9 +169,12 @@ static inline void random_ask(struct cluster *c, struct rng *rng, struct request
 		a->pinned = gpuset_range(rng_below(rng, 4), a->count);
 	}
 	if (kind == ASK_SHARE) {
-		a->core_milli = rng_chance(rng, 1, 6) ? 0 : shares[rng_below(rng, ARRAY_SIZE(shares))];
+		a->core_milli =
+			rng_chance(rng, 1, 6) ? 0 : shares[rng_below(rng, ARRAY_SIZE(shares))];
 		a->mem_mib = rng_chance(rng, 1, 3) ? 1000 * rng_below(rng, 12) : 0;
 		a->share_policy = (uint8_t)rng_below(rng, 4);
+		if (rng_chance(rng, 1, 5))
+			a->group = cluster_intern(c, random_teams[rng_below(rng, 2)]);
 	}
 	if (kind == ASK_MIG)
 		snprintf(a->mig_profile, sizeof(a->mig_profile), "%s",
@@ -149,24 +186,25 @@ static inline void random_request(struct cluster *c, struct rng *rng, struct req
 	request_init(r);
 	r->needs.cpu_milli = 500 * rng_below(rng, 30);
 	r->needs.mem_bytes = (INT64_C(1) << 28) * rng_below(rng, 30);
-	for (uint32_t i = rng_chance(rng, 1, 6) ? 0 : 1 + (rng_chance(rng, 1, 4) ? rng_below(rng, 3) : 0);
+	for (uint32_t i = rng_chance(rng, 1, 6)
+				  ? 0
+				  : 1 + (rng_chance(rng, 1, 4) ? rng_below(rng, 3) : 0);
 	     i; i--)
 		random_ask(c, rng, r);
 	if (rng_chance(rng, 1, 6)) {
 		r->selector[r->selector_count++] =
 			(struct label){ cluster_intern(c, "disk"), cluster_intern(c, "ssd") };
 	}
-	if (rng_chance(rng, 1, 2)) {
-		r->tolerations[r->tolerations_count++] = (struct toleration){
-			.key = cluster_intern(c, "dedicated"), .op = TOLERATE_EXISTS };
-	}
+	for (uint32_t i = rng_below(rng, 3); i; i--)
+		r->tolerations[r->tolerations_count++] = random_toleration(c, rng);
 	if (rng_chance(rng, 1, 8)) {
 		r->extended[r->extended_count++] =
-			(struct extended){ .resource = cluster_resource(c, "rdma/hca"), .amount = 1 };
+			(struct extended){ .resource = cluster_resource(c, "rdma/hca"),
+					   .amount = 1 };
 	}
 	r->strategy = (uint8_t)rng_below(rng, 3);
-	if (rng_chance(rng, 1, 12))
-		r->min_network_gbps = 200;
+	if (rng_chance(rng, 1, 8))
+		r->min_network_gbps = 200 * (1 + rng_below(rng, 3));
 	if (rng_chance(rng, 1, 20) && cluster_nodes_end(c))
 		r->node = rng_below(rng, cluster_nodes_end(c));
 	if (rng_chance(rng, 1, 15))
