@@ -244,28 +244,38 @@ static void put_gpu(struct strbuf *out, const struct annotations_input *in,
 	strbuf_addf(out, ",\"ask\":%u}", hold->ask);
 }
 
-/* The places in "gpus" of what each container gets. */
-static void put_containers(struct strbuf *out, const struct annotations_input *in)
+/* The places in "gpus" of what the container gets, and how much of each. */
+static void put_container(struct strbuf *out, const struct annotations_input *in,
+			  const struct wish_container *box)
 {
 	const struct assignment *a = &in->decision->assignment;
 	const char *comma = "";
 
+	strbuf_add_json(out, box->name, strlen(box->name));
+	strbuf_puts(out, ":{\"gpus\":[");
+	for (unsigned i = 0; i < a->count; i++) {
+		if (!is_given(a, box, i))
+			continue;
+		strbuf_addf(out, "%s%u", comma, i);
+		comma = ",";
+	}
+	strbuf_puts(out, "]");
+	if (box->core_milli || box->mem_mib)
+		strbuf_addf(out, ",\"coreMilli\":%u,\"memoryMiB\":%" PRIu32, box->core_milli,
+			    box->mem_mib);
+	strbuf_puts(out, "}");
+}
+
+static void put_containers(struct strbuf *out, const struct annotations_input *in)
+{
+	const char *comma = "";
+
 	strbuf_puts(out, "],\"containers\":{");
 	for (unsigned i = 0; i < in->wish->containers_count; i++) {
-		const struct wish_container *box = &in->wish->containers[i];
-		const char *separator = ":[";
-
-		if (!box->asks)
+		if (!in->wish->containers[i].asks)
 			continue;
 		strbuf_puts(out, comma);
-		strbuf_add_json(out, box->name, strlen(box->name));
-		for (unsigned j = 0; j < a->count; j++) {
-			if (!is_given(a, box, j))
-				continue;
-			strbuf_addf(out, "%s%u", separator, j);
-			separator = ",";
-		}
-		strbuf_puts(out, *separator == ',' ? "]" : ":[]");
+		put_container(out, in, &in->wish->containers[i]);
 		comma = ",";
 	}
 }

@@ -12,9 +12,11 @@
  *	gpu.scheduling/decision           {"node":...}          for the agent
  *
  * The decision lists what the pod holds as "gpus" and for each container, under
- * "containers", the places in that list (from 0) of just what it may see:
+ * "containers", the places in that list (from 0) of just what it may see, and, where it
+ * asked for a share, how much of that it may use:
  *
- *	{"node":"dgx-07","gpus":[{"id":0,...},{"id":1,...}],"containers":{"main":[0,1]},...}
+ *	{"node":"dgx-07","gpus":[{"id":0,...},{"id":1,...}],
+ *	 "containers":{"main":{"gpus":[0,1]}},...}
  *
  * MIG slices and shares under MPS are named by UUID, as is all else in the same value.
  */

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "dialect/draft.h"
 #include "dialect/keys.h"
+#include "dialect/pack.h"
 #include "engine/pick.h"
 #include "wire/json.h"
 
@@ -155,14 +156,41 @@ static int check_parts(struct claim *c, struct err *err)
 	return 0;
 }
 
+/* Shares of more containers than the claim has cards lie together on them, if they fit. */
+static void lay_together(struct draft *d, const struct claim *c)
+{
+	struct pack_card cards[GPU_MAX];
+	unsigned first[GPU_MAX], asks = d->request->asks_count;
+	int card_of[ASK_MAX];
+
+	for (int64_t i = 0; i < c->count; i++)
+		cards[i] = (struct pack_card){
+			.core_milli = c->core ? (uint32_t)c->core * 10 : CORE_WHOLE,
+			.mem_mib = c->mem_mib ? (uint32_t)c->mem_mib : UINT32_MAX,
+		};
+	for (unsigned i = 0; i < asks; i++) {
+		card_of[i] = pack_share(cards, (unsigned)c->count, &d->request->asks[i]);
+		if (card_of[i] < 0)
+			return;
+		if (cards[card_of[i]].shares == 1)
+			first[card_of[i]] = i;
+	}
+	/* From the last on: merging moves those behind. */
+	for (unsigned i = asks; i-- > 0;)
+		if (first[card_of[i]] != i)
+			draft_merge(d, first[card_of[i]], i);
+}
+
 /* Limits are there too: they must ask for the same. */
-static int check_limits(const struct draft *d, const struct claim *c, struct err *err)
+static int check_limits(struct draft *d, const struct claim *c, struct err *err)
 {
 	enum ask_kind other = draft_other_kind(d, c->kind);
 
 	if (other)
 		return err_set(err, EINVAL, "GpuClaim %s asks for %s, but %s for %s", c->name,
 			       draft_kind_name(c->kind), d->asked_by, draft_kind_name(other));
+	if (c->kind == ASK_SHARE && c->count && draft_cards(d) > c->count)
+		lay_together(d, c);
 	if (c->count && draft_cards(d) != c->count)
 		return err_set(err, EINVAL, "GpuClaim %s asks for %lld GPUs, but %s for %u",
 			       c->name, (long long)c->count, d->asked_by, draft_cards(d));

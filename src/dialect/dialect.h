@@ -37,7 +37,8 @@ struct dialect_lookup {
 	 * NULL.  `namespace` is "" for kinds without one. */
 	const struct json *(*find)(void *context, const char *kind, const char *namespace,
 				   const char *name);
-	/* Whether a live pod of that workload (wish.workload) holds the index. */
+	/* Whether a live pod of that workload (wish.workload) holds the index.  Asked for
+	 * one index after the other until one is free: it must not search. */
 	bool (*index_taken)(void *context, const char *workload, uint32_t index);
 };
 

@@ -15,6 +15,7 @@
 #include "dialect/draft.h"
 #include "dialect/keys.h"
 #include "dialect/map.h"
+#include "dialect/pack.h"
 #include "engine/cluster.h"
 #include "wire/json.h"
 
@@ -29,14 +30,16 @@ static const char *workload_name(const struct draft *d, const char *text)
 			    name ? name : "", hash_bytes(text, strlen(text), 0));
 }
 
-static uint32_t index_in(const struct draft *d, const char *workload)
+/* The pod's own index, else the lowest that nobody holds; one past the map's last when all
+ * are held. */
+static uint32_t index_in(const struct draft *d, const struct placement_map *map,
+			 const char *workload)
 {
-	uint32_t index = 0;
+	uint32_t index = 0, last = MIN(map->lines[map->count - 1].index, MAP_LINES_MAX);
 
 	if (d->source->index != POD_INDEX_NONE)
 		return (uint32_t)d->source->index;
-	while (index < MAP_LINES_MAX &&
-	       d->lookup->index_taken(d->lookup->context, workload, index))
+	while (index <= last && d->lookup->index_taken(d->lookup->context, workload, index))
 		index++;
 	return index;
 }
@@ -64,8 +67,32 @@ static uint32_t alike(const struct map_line *line, uint32_t gpus)
 	return same;
 }
 
-static int pin_ask(struct ask *ask, const struct map_line *line, uint32_t gpus, uint32_t group,
-		   struct err *err)
+/* The pods that share the card must all have room for as much as this one. */
+static int check_part(const struct draft *d, const struct ask *ask, const struct map_line *line,
+		      uint32_t gpus, struct err *err)
+{
+	const struct node *node = cluster_node(d->cluster, d->request->node);
+
+	for (uint32_t left = gpus; left; left &= left - 1) {
+		unsigned id = gpuset_first(left), sharers = line->sharers[id];
+
+		if (sharers > 1 && (uint32_t)ask->core_milli * sharers > CORE_WHOLE)
+			return err_set(err, EINVAL,
+				       KEY_MAP " line %u: %u pods share GPU %u, which is less "
+					       "than the pod's limits ask for",
+				       line->line, sharers, id);
+		if (sharers > 1 && (uint64_t)ask->mem_mib * sharers > node->gpus[id].mem_mib)
+			return err_set(err, EINVAL,
+				       KEY_MAP " line %u: %u pods share the %u MiB of GPU %u, "
+					       "which is less than the %u MiB that each asks for",
+				       line->line, sharers, node->gpus[id].mem_mib, id,
+				       ask->mem_mib);
+	}
+	return 0;
+}
+
+static int pin_ask(const struct draft *d, struct ask *ask, const struct map_line *line,
+		   uint32_t gpus, uint32_t group, struct err *err)
 {
 	uint16_t sharers = line->sharers[gpuset_first(gpus)];
 
@@ -73,16 +100,13 @@ static int pin_ask(struct ask *ask, const struct map_line *line, uint32_t gpus, 
 	ask->count = (uint8_t)gpuset_count(gpus);
 	if (sharers == 1)
 		return 0;
-	if (ask->kind == ASK_SHARE && (uint32_t)ask->core_milli * sharers > CORE_WHOLE)
-		return err_set(err, EINVAL,
-			       KEY_MAP " line %u: %u pods share GPU %u, which is less "
-				       "than the pod's limits ask for",
-			       line->line, sharers, gpuset_first(gpus));
-	if (ask->kind == ASK_WHOLE) {
-		ask->kind = ASK_SHARE;
-		ask->core_milli = (uint16_t)(CORE_WHOLE / sharers);
-		ask->mem_milli = (uint16_t)(CORE_WHOLE / sharers);
+	if (ask->kind == ASK_SHARE) {
+		ask->group = group;
+		return check_part(d, ask, line, gpus, err);
 	}
+	ask->kind = ASK_SHARE;
+	ask->core_milli = (uint16_t)(CORE_WHOLE / sharers);
+	ask->mem_milli = (uint16_t)(CORE_WHOLE / sharers);
 	ask->group = group;
 	return 0;
 }
@@ -130,7 +154,7 @@ static int deal(struct draft *d, unsigned number, const struct map_line *line, u
 	const struct ask original = d->request->asks[number];
 	uint32_t same = alike(line, gpus);
 	unsigned parts = 1;
-	int rc = pin_ask(&d->request->asks[number], line, same, group, err);
+	int rc = pin_ask(d, &d->request->asks[number], line, same, group, err);
 
 	while (rc == 0 && (gpus &= ~same)) {
 		struct ask *ask = split(d, number, err);
@@ -139,26 +163,100 @@ static int deal(struct draft *d, unsigned number, const struct map_line *line, u
 			return -EINVAL;
 		*ask = original;
 		same = alike(line, gpus);
-		rc = pin_ask(ask, line, same, group, err);
+		rc = pin_ask(d, ask, line, same, group, err);
 		parts++;
 	}
 	split_takes(d, number, parts);
 	return rc;
 }
 
+/* The part of each card of the line that is this pod's. */
+static unsigned line_cards(const struct draft *d, const struct map_line *line, uint32_t gpus,
+			   struct pack_card *cards)
+{
+	const struct node *node = cluster_node(d->cluster, d->request->node);
+	unsigned count = 0;
+
+	for (; gpus; gpus &= gpus - 1) {
+		unsigned id = gpuset_first(gpus);
+
+		cards[count++] = (struct pack_card){
+			.core_milli = CORE_WHOLE / line->sharers[id],
+			.mem_mib = node->gpus[id].mem_mib / line->sharers[id],
+		};
+	}
+	return count;
+}
+
+static uint32_t nth_gpu(uint32_t gpus, unsigned n)
+{
+	return gpuset_lowest(gpus, n + 1) & ~gpuset_lowest(gpus, n);
+}
+
+/* More shares than cards: they lie together on what whole cards leave. */
+static int deal_shares(const struct draft *d, const struct map_line *line, uint32_t gpus,
+		       uint32_t *dealt, struct err *err)
+{
+	struct pack_card cards[GPU_MAX];
+	unsigned count = line_cards(d, line, gpus, cards);
+
+	for (unsigned i = 0; i < d->request->asks_count; i++) {
+		const struct ask *ask = &d->request->asks[i];
+
+		if (ask->kind != ASK_SHARE)
+			continue;
+		int card = pack_share(cards, count, ask);
+		if (card < 0)
+			return err_set(err, EINVAL,
+				       KEY_MAP " line %u: the shares that %s %s for have no room "
+					       "together on its GPUs",
+				       line->line, d->asked_by, draft_ask_verb(d));
+		dealt[i] = nth_gpu(gpus, (unsigned)card);
+	}
+	return 0;
+}
+
+/* Which of the line's GPUs each ask gets, in their order. */
+static int deal_ids(const struct draft *d, const struct map_line *line, uint32_t *dealt,
+		    struct err *err)
+{
+	bool together = draft_cards(d) > gpuset_count(line->gpus);
+	uint32_t left = line->gpus;
+
+	for (unsigned i = 0; i < d->request->asks_count; i++) {
+		if (together && d->request->asks[i].kind == ASK_SHARE)
+			continue;
+		dealt[i] = gpuset_lowest(left, d->request->asks[i].count);
+		left &= ~dealt[i];
+	}
+	return together ? deal_shares(d, line, left, dealt, err) : 0;
+}
+
 static int deal_all(struct draft *d, const struct map_line *line, uint32_t group, struct err *err)
 {
-	uint32_t left = line->gpus;
 	unsigned asks = d->request->asks_count;
-	int rc = 0;
+	uint32_t dealt[ASK_MAX] = { 0 };
+	int rc = deal_ids(d, line, dealt, err);
 
-	for (unsigned i = 0; i < asks && rc == 0; i++) {
-		uint32_t gpus = gpuset_lowest(left, d->request->asks[i].count);
-
-		left &= ~gpus;
-		rc = deal(d, i, line, gpus, group, err);
-	}
+	for (unsigned i = 0; i < asks && rc == 0; i++)
+		rc = deal(d, i, line, dealt[i], group, err);
 	return rc;
+}
+
+/* Cards that the asks need at least: shares may lie together. */
+static unsigned least_cards(const struct draft *d)
+{
+	unsigned whole = 0, shares = 0;
+
+	for (unsigned i = 0; i < d->request->asks_count; i++) {
+		const struct ask *ask = &d->request->asks[i];
+
+		if (ask->kind == ASK_SHARE)
+			shares = MAX(shares, ask->count);
+		else
+			whole += ask->count;
+	}
+	return whole + shares;
 }
 
 static int check_asks(struct draft *d, const struct map_line *line, struct err *err)
@@ -168,12 +266,11 @@ static int check_asks(struct draft *d, const struct map_line *line, struct err *
 	for (unsigned i = 0; i < d->request->asks_count; i++)
 		if (d->request->asks[i].kind == ASK_MIG)
 			return err_set(err, EINVAL,
-				       KEY_MAP " pins whole GPUs, but %s %s for MIG "
-					       "slices",
+				       KEY_MAP " pins whole GPUs, but %s %s for MIG slices",
 				       d->asked_by, draft_ask_verb(d));
-	if (draft_cards(d) != count)
-		return err_set(err, EINVAL, KEY_MAP " line %u gives %u GPUs, but %s ask for %u",
-			       line->line, count, d->asked_by, draft_cards(d));
+	if (count < least_cards(d) || count > draft_cards(d))
+		return err_set(err, EINVAL, KEY_MAP " line %u gives %u GPUs, but %s %s for %u",
+			       line->line, count, d->asked_by, draft_ask_verb(d), draft_cards(d));
 	return 0;
 }
 
@@ -195,9 +292,10 @@ static int apply(struct draft *d, const struct map_line *line, struct err *err)
 		rc = -EINVAL;
 	if (rc < 0)
 		return rc;
+	rc = deal_all(d, line, group, err);
 	d->asked_by = KEY_MAP;
 	d->asked_by_many = false;
-	return deal_all(d, line, group, err);
+	return rc;
 }
 
 /* The map may stand on what owns the pod, as other annotations of workloads do. */
@@ -223,7 +321,7 @@ int read_map(struct draft *d, struct err *err)
 	d->wish->workload = workload_name(d, text);
 	if (!d->wish->workload)
 		return err_set(err, ENOMEM, "out of memory");
-	d->wish->index = index_in(d, d->wish->workload);
+	d->wish->index = index_in(d, &map, d->wish->workload);
 	const struct map_line *line = placement_map_find(&map, d->wish->index);
 	if (!line)
 		return err_set(err, EINVAL, KEY_MAP " has no line for pod index %u",

@@ -230,6 +230,8 @@ static int read_container(struct draft *d, const struct container *c, struct err
 		return rc;
 	if (want.kind && (rc = add_want(d, c, &want, err)) < 0)
 		return rc;
+	c->box->core_milli = want.core_milli;
+	c->box->mem_mib = want.mem_mib;
 	return read_slices(d, c, err);
 }
 

@@ -23,6 +23,10 @@ struct wish_container {
 	bool init;	       /* runs before the others, on their GPUs */
 	uint8_t take[ASK_MAX]; /* of ask i: 0 all its GPUs or slices; else only the first so
 				* many (an init container that needs fewer than it borrows) */
+	/* Of each of its cards, where its limits ask for a share: the ask may be greater, for
+	 * others use it too.  Both 0: all that was booked. */
+	uint16_t core_milli;
+	uint32_t mem_mib;
 };
 
 /* How strictly the members of a gang must lie together. */

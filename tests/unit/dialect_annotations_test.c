@@ -66,7 +66,8 @@ TEST(ids_where_every_gpu_is_visible)
 		  "\"ask\":0},"
 		  "{\"id\":6,\"uuid\":\"GPU-alpha-6\",\"coreMilli\":500,\"memoryMiB\":100,\"ask\":"
 		  "1}],"
-		  "\"containers\":{\"train\":[0,1],\"serve\":[2]},\"attempt\":2,"
+		  "\"containers\":{\"train\":{\"gpus\":[0,1]},\"serve\":{\"gpus\":[2],"
+		  "\"coreMilli\":500,\"memoryMiB\":100}},\"attempt\":2,"
 		  "\"scheduler\":\"gpu-scheduler\",\"score\":7}");
 	bench_done(&b);
 }
@@ -170,7 +171,8 @@ TEST(an_init_container_is_told_only_of_what_it_asked_for)
 	in.context = uuid;
 	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
 	CHECK(strstr(annotations_find(&list, "gpu.scheduling/decision"),
-		     "\"containers\":{\"a\":[2,3,4,5],\"b\":[0,1],\"i\":[1,2,3,5]}") != NULL);
+		     "\"containers\":{\"a\":{\"gpus\":[2,3,4,5]},\"b\":{\"gpus\":[0,1]},"
+		     "\"i\":{\"gpus\":[1,2,3,5]}}") != NULL);
 	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-i"),
 		  "GPU-alpha-0,GPU-alpha-1,MIG-1,GPU-alpha-5");
 	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-b"), "5,6");

@@ -104,6 +104,42 @@ TEST(claim_and_limits_speak_of_the_same_gpus)
 	bench_done(&b);
 }
 
+#define SHARES(a, b, c)                                                                   \
+	POD("{containers: [{name: a, resources: {limits: {elasticgpu.io/gpu-core: " #a "}}}," \
+	    " {name: b, resources: {limits: {elasticgpu.io/gpu-core: " #b "}}},"            \
+	    " {name: c, resources: {limits: {elasticgpu.io/gpu-core: " #c                   \
+	    ", elasticgpu.io/gpu-memory: 9}}}]}")
+#define SHARED(fields) CLAIM("{devices: {exclusivity: Shared, " fields "}}")
+
+TEST(shares_of_several_containers_lie_together_on_the_cards_of_the_claim)
+{
+	static const struct {
+		const char *yaml;
+		unsigned asks, core[3], of[3];
+	} rows[] = {
+		{ SHARES(30, 20, 50) SHARED("count: 1"), 1, { 1000 }, { 1, 1, 1 } },
+		{ SHARES(30, 80, 50) SHARED("count: 2"), 2, { 800, 800 }, { 1, 2, 1 } },
+		{ SHARES(30, 20, 50) SHARED("count: 3"), 3, { 300, 200, 500 }, { 1, 2, 4 } },
+		{ SHARES(30, 20, 50) SHARED("policy: spread"), 3, { 300, 200, 500 }, { 1, 2, 4 } },
+		{ SHARES(30, 20, 10) SHARED("count: 1, core: 60"), 1, { 600 }, { 1, 1, 1 } },
+	};
+	struct bench b;
+
+	bench_init(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CHECKF(bench_read(&b, rows[i].yaml) == 0, "row %zu: %s", i, b.err.text);
+		CHECKF(b.wish.request.asks_count == rows[i].asks, "row %zu", i);
+		for (unsigned j = 0; j < 3; j++)
+			CHECKF(b.wish.request.asks[j].core_milli == rows[i].core[j] &&
+				       b.wish.containers[j].asks == rows[i].of[j],
+			       "row %zu: %u", i, j);
+		/* Each may still use only what it asked for. */
+		CHECK_INT(b.wish.containers[2].mem_mib, 9);
+		CHECK(b.wish.containers[2].core_milli >= 100);
+	}
+	bench_done(&b);
+}
+
 TEST(claims_that_make_no_sense_are_refused)
 {
 	static const struct bad_pod rows[] = {
@@ -165,6 +201,12 @@ TEST(claims_that_make_no_sense_are_refused)
 		  0 },
 		{ LIMIT("elasticgpu.io/gpu-core: 40")
 			  CLAIM("{devices: {count: 1, exclusivity: Shared, core: 30}}"),
+		  "GpuClaim c and the limits of its containers ask for different shares", 0 },
+		{ SHARES(30, 21, 50) SHARED("count: 1"),
+		  "GpuClaim c asks for 1 GPUs, but the limits of its containers for 3", 0 },
+		{ SHARES(30, 20, 10) SHARED("count: 1, core: 50"),
+		  "GpuClaim c asks for 1 GPUs, but the limits of its containers for 3", 0 },
+		{ SHARES(30, 20, 10) SHARED("count: 1, core: 70"),
 		  "GpuClaim c and the limits of its containers ask for different shares", 0 },
 	};
 

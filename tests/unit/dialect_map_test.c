@@ -122,6 +122,86 @@ TEST(limits_are_dealt_the_ids_in_their_order)
 	bench_done(&b);
 }
 
+#define SHARE(name, core, mem)                                                        \
+	"{name: " name ", resources: {limits: {elasticgpu.io/gpu-core: " #core        \
+	", elasticgpu.io/gpu-memory: " #mem "}}}"
+#define WHOLE(name, n) "{name: " name ", resources: {limits: {nvidia.com/gpu: " #n "}}}"
+#define PINNED(map, containers) POD("p-0", "", map, "{containers: [" containers "]}")
+
+TEST(shares_of_a_pinned_pod_lie_together_where_they_fit)
+{
+	static const struct {
+		const char *yaml;
+		uint32_t pinned[3];
+	} rows[] = {
+		{ PINNED("0=alpha:3", SHARE("a", 50, 9) "," SHARE("b", 50, 9)), { 8, 8, 0 } },
+		{ PINNED("0=alpha:3,5", SHARE("a", 50, 9) "," SHARE("b", 50, 9)), { 8, 32, 0 } },
+		{ PINNED("0=alpha:3,5",
+			 SHARE("a", 80, 9) "," SHARE("b", 50, 9) "," SHARE("c", 50, 9)),
+		  { 8, 32, 32 } },
+		{ PINNED("0=alpha:3,5", SHARE("a", 50, 9) "," WHOLE("b", 1) "," SHARE("c", 50, 9)),
+		  { 32, 8, 32 } },
+		/* By memory alone, half of the card each. */
+		{ PINNED("0=alpha:3\\n1=alpha:3", SHARE("a", 0, 20000) "," SHARE("b", 0, 20000)),
+		  { 8, 8, 0 } },
+	};
+	struct bench b;
+
+	bench_init(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CHECKF(bench_read(&b, rows[i].yaml) == 0, "row %zu: %s", i, b.err.text);
+		for (unsigned j = 0; j < 3; j++)
+			CHECKF(b.wish.request.asks[j].pinned == rows[i].pinned[j],
+			       "row %zu: %u: %u", i, j, b.wish.request.asks[j].pinned);
+	}
+	bench_done(&b);
+}
+
+TEST(an_init_container_takes_its_part_of_gpus_that_are_shared_unalike)
+{
+	struct bench b;
+
+	bench_init(&b);
+	CHECK(bench_read(&b, POD("p-0", "", "0=alpha:0,1,2\\n1=alpha:1,2",
+				 "{initContainers: [" WHOLE("one", 1) "," WHOLE("two", 2)
+				 "], containers: [" WHOLE("main", 3) "]}")) == 0);
+	CHECK_INT(b.wish.request.asks_count, 2);
+	CHECK_INT(b.wish.request.asks[0].pinned, 1);
+	CHECK_INT(b.wish.request.asks[1].pinned, 6);
+	CHECK_INT(b.wish.containers[0].asks, 3);
+	CHECK_STR(b.wish.containers[1].name, "one");
+	CHECK_INT(b.wish.containers[1].asks, 1);
+	CHECK_INT(b.wish.containers[1].take[0], 0);
+	CHECK_INT(b.wish.containers[2].asks, 3);
+	CHECK_INT(b.wish.containers[2].take[0], 0);
+	CHECK_INT(b.wish.containers[2].take[1], 1);
+	bench_done(&b);
+}
+
+/* Answers as quickly as asked, and counts. */
+static bool count_taken(void *context, const char *workload, uint32_t index)
+{
+	struct bench *b = context;
+
+	(void)workload;
+	return index < b->taken++;
+}
+
+TEST(a_free_index_is_looked_for_no_further_than_the_map_goes)
+{
+	struct bench b;
+
+	bench_init(&b);
+	b.lookup.index_taken = count_taken;
+	b.taken = 100;
+	CHECK_INT(bench_read(&b, POD("alone", "", "0=alpha:0\\n1=alpha:1",
+				     "{containers: [{name: a}]}")),
+		  -EINVAL);
+	CHECK_STR(b.err.text, "gpu-scheduling-map has no line for pod index 2");
+	CHECK_INT(b.taken, 102);
+	bench_done(&b);
+}
+
 TEST(maps_that_make_no_sense_are_refused_with_their_line)
 {
 	static const struct bad_pod rows[] = {
@@ -168,6 +248,30 @@ TEST(maps_that_make_no_sense_are_refused_with_their_line)
 		  "gpu-scheduling-map line 1: 2 pods share GPU 0, which is less than the pod's "
 		  "limits "
 		  "ask for",
+		  0 },
+		{ LIMIT("0=alpha:0\\n1=alpha:0", "elasticgpu.io/gpu-memory: 40001"),
+		  "gpu-scheduling-map line 1: 2 pods share the 80000 MiB of GPU 0, which is less "
+		  "than the 40001 MiB that each asks for",
+		  0 },
+		{ PINNED("0=alpha:3", SHARE("a", 50, 9) "," SHARE("b", 51, 9)),
+		  "gpu-scheduling-map line 1: the shares that the limits of its containers ask for "
+		  "have no room together on its GPUs",
+		  0 },
+		{ PINNED("0=alpha:3", SHARE("a", 5, 40000) "," SHARE("b", 5, 40001)),
+		  "gpu-scheduling-map line 1: the shares that the limits of its containers ask for "
+		  "have no room together on its GPUs",
+		  0 },
+		{ PINNED("0=alpha:3\\n1=alpha:3", SHARE("a", 30, 9) "," SHARE("b", 30, 9)),
+		  "gpu-scheduling-map line 1: the shares that the limits of its containers ask for "
+		  "have no room together on its GPUs",
+		  0 },
+		{ PINNED("0=alpha:3", WHOLE("a", 1) "," SHARE("b", 30, 9)),
+		  "gpu-scheduling-map line 1 gives 1 GPUs, but the limits of its containers ask "
+		  "for 2",
+		  0 },
+		{ PINNED("0=alpha:3,4", SHARE("b", 30, 9)),
+		  "gpu-scheduling-map line 1 gives 2 GPUs, but the limits of its containers ask "
+		  "for 1",
 		  0 },
 	};
 
