@@ -10,29 +10,29 @@
 struct command {
 	const char *name;
 	bool for_people; /* offered by kubectl-gpu too */
-	const char *summary;
+	const char *summary;		   /* what it does */
 	int (*run)(int argc, char **argv); /* NULL: known, and not part of this version */
 };
 
 static const struct command commands[] = {
 	{ "simulate", false, "place a trace or manifests on a described cluster", cmd_simulate },
 	{ "demo", false, "watch work being placed on a simulated cluster", cmd_demo },
-	{ .name = "run" },
-	{ .name = "extender" },
-	{ .name = "webhook" },
-	{ .name = "agent" },
-	{ .name = "controller" },
-	{ .name = "certs" },
-	{ .name = "lab" },
-	{ .name = "explain", .for_people = true },
-	{ .name = "whatif", .for_people = true },
-	{ .name = "top", .for_people = true },
-	{ .name = "topo", .for_people = true },
-	{ .name = "queue", .for_people = true },
-	{ .name = "gangs", .for_people = true },
-	{ .name = "frag", .for_people = true },
-	{ .name = "leases", .for_people = true },
-	{ .name = "history", .for_people = true },
+	{ "run", false, "places the pods of a Kubernetes cluster", NULL },
+	{ "extender", false, "advises kube-scheduler", NULL },
+	{ "webhook", false, "checks and completes pods as they are created", NULL },
+	{ "agent", false, "reports the GPUs of a node", NULL },
+	{ "controller", false, "keeps claims and gangs up to date", NULL },
+	{ "certs", false, "makes certificates for the webhook", NULL },
+	{ "lab", false, "serves a simulated cluster", NULL },
+	{ "explain", true, "says why a pod is where it is, or waits", NULL },
+	{ "whatif", true, "says where a pod would go", NULL },
+	{ "top", true, "shows how GPUs are used", NULL },
+	{ "topo", true, "shows how GPUs are joined", NULL },
+	{ "queue", true, "lists what waits", NULL },
+	{ "gangs", true, "lists gangs", NULL },
+	{ "frag", true, "shows how fragmented the cluster is", NULL },
+	{ "leases", true, "lists who holds which GPU", NULL },
+	{ "history", true, "lists past decisions", NULL },
 };
 
 /* A link of this name runs that command; all of argv is the command's. */
@@ -84,8 +84,7 @@ static void print_help(const char *program, bool people_only, FILE *out)
 		"       %s help COMMAND\n"
 		"       %s --version\n"
 		"\n"
-		"Schedules GPU work on Kubernetes: decides which node and which GPUs each pod "
-		"gets.\n"
+		"Schedules GPU work on Kubernetes: which node and which GPUs each pod gets.\n"
 		"\n"
 		"Commands:\n",
 		program, program, program);
@@ -111,18 +110,33 @@ static int refuse_unknown(const char *program, const char *name, bool people_onl
 	return CLI_USAGE;
 }
 
-static int run_command(const char *program, const char *name, int argc, char **argv,
+static bool is_any_of(const char *word, const char *first, const char *second)
+{
+	return strcmp(word, first) == 0 || strcmp(word, second) == 0;
+}
+
+/* What the command will be, for whoever asks; else a complaint. */
+static int refuse_missing(const char *program, const struct command *command, bool asked,
+			  FILE *out, FILE *complaints)
+{
+	fprintf(asked ? out : complaints,
+		"%s: %s, which %s, is not part of version %s yet; gpu-scheduler simulate and "
+		"gpu-scheduler demo are\n",
+		program, command->name, command->summary, GS_VERSION);
+	return asked ? CLI_OK : CLI_USAGE;
+}
+
+static int run_command(const char *program, const char *name, int argc, char **argv, FILE *out,
 		       FILE *complaints)
 {
 	bool people_only = strcmp(program, "kubectl-gpu") == 0;
 	const struct command *command = command_find(name, people_only);
 	if (!command)
 		return refuse_unknown(program, name, people_only, complaints);
-	if (!command->run) {
-		fprintf(complaints, "%s: %s is not part of version %s\n", program, name,
-			GS_VERSION);
-		return CLI_USAGE;
-	}
+	if (!command->run)
+		return refuse_missing(program, command,
+				      argc > 1 && is_any_of(argv[1], "--help", "-h"), out,
+				      complaints);
 	return command->run(argc, argv);
 }
 
@@ -132,17 +146,12 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path && *path ? path : "gpu-scheduler";
 }
 
-static bool is_any_of(const char *word, const char *first, const char *second)
-{
-	return strcmp(word, first) == 0 || strcmp(word, second) == 0;
-}
-
 /* `help NAME` is `NAME --help`. */
-static int run_help(const char *program, char *name, FILE *complaints)
+static int run_help(const char *program, char *name, FILE *out, FILE *complaints)
 {
 	char flag[] = "--help";
 	char *words[] = { name, flag, NULL };
-	return run_command(program, name, 2, words, complaints);
+	return run_command(program, name, 2, words, out, complaints);
 }
 
 int commands_run(int argc, char **argv, FILE *out, FILE *complaints)
@@ -151,21 +160,24 @@ int commands_run(int argc, char **argv, FILE *out, FILE *complaints)
 	const char *word = argc > 1 ? argv[1] : "";
 	bool people_only = strcmp(program, "kubectl-gpu") == 0;
 
-	if (strcmp(word, "--version") == 0) {
+	if (is_any_of(word, "--version", "-V") ||
+	    (strcmp(word, "version") == 0 && !role_command(program))) {
 		fprintf(out, "gpu-scheduler %s\n", GS_VERSION);
 		return CLI_OK;
 	}
 	if (role_command(program))
-		return run_command(program, role_command(program), argc, argv, complaints);
+		return run_command(program, role_command(program), argc, argv, out,
+				   complaints);
 	if (!*word) {
 		print_help(program, people_only, complaints);
 		return CLI_USAGE;
 	}
-	if (is_any_of(word, "--help", "-h") || (strcmp(word, "help") == 0 && argc == 2)) {
+	if (is_any_of(word, "--help", "-h") ||
+	    (strcmp(word, "help") == 0 && (argc == 2 || is_any_of(argv[2], "--help", "-h")))) {
 		print_help(program, people_only, out);
 		return CLI_OK;
 	}
 	if (strcmp(word, "help") == 0)
-		return run_help(program, argv[2], complaints);
-	return run_command(program, word, argc - 1, argv + 1, complaints);
+		return run_help(program, argv[2], out, complaints);
+	return run_command(program, word, argc - 1, argv + 1, out, complaints);
 }

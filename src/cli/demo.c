@@ -12,21 +12,26 @@
 #include "cli/commands.h"
 #include "cli/demo_scenes.h"
 #include "cli/options.h"
+#include "cli/show.h"
 #include "sim/fleet.h"
 #include "sim/manifest.h"
 #include "sim/picture.h"
+#include "sim/report.h"
 #include "sim/terminal.h"
 #include "sim/world.h"
 #include "wire/json.h"
 #include "wire/yaml.h"
 
-#define NEWS_MAX 64
+#define NEWS_MAX     64
+#define PLACES_SHOWN 3
+#define NEWS_INDENT  4
 
 /* What happened to a workload in one scene: so many pods, the last one says why. */
 struct news {
 	enum world_event event;
 	const char *workload;
 	const struct world_pod *pod;
+	const struct world_pod *first[PLACES_SHOWN];
 	unsigned pods;
 };
 
@@ -60,13 +65,15 @@ static void hear(void *context, enum world_event event, const struct world_pod *
 		struct news *n = &d->news[i];
 
 		if (n->event == event && strcmp(n->workload, pod->workload) == 0) {
+			if (n->pods < PLACES_SHOWN)
+				n->first[n->pods] = pod;
 			n->pods++;
 			n->pod = pod;
 			return;
 		}
 	}
 	if (d->news_count < NEWS_MAX)
-		d->news[d->news_count++] = (struct news){ event, pod->workload, pod, 1 };
+		d->news[d->news_count++] = (struct news){ event, pod->workload, pod, { pod }, 1 };
 }
 
 static const char *workload_of(void *context, const struct pod *pod)
@@ -104,6 +111,11 @@ static int fail_under(struct demo *d, const char *workload, struct err *err)
 		uint32_t node = fleet_find(
 			d->fleet, cluster_node(world_cluster(d->world), pod->decision.node)->name);
 		d->failed = fleet_node_name(d->fleet, node);
+		const struct cluster *c = world_cluster(d->world);
+		const struct node *n = cluster_node(c, pod->decision.node);
+		if (picture_add_failed(d->picture, n->name, cluster_domain(c, n->domain)->name,
+				       n->gpus_count) < 0)
+			return err_set(err, ENOMEM, "out of memory");
 		return world_fail_node(d->world, d->failed, err);
 	}
 	return 0;
@@ -118,8 +130,10 @@ static int act(struct demo *d, const struct demo_scene *scene, struct err *err)
 		rc = world_delete(d->world, scene->ends, err);
 	if (rc == 0 && scene->fails)
 		rc = fail_under(d, scene->fails, err);
-	if (rc == 0 && scene->recovers && d->failed)
+	if (rc == 0 && scene->recovers && d->failed) {
+		picture_drop_failed(d->picture, d->failed);
 		rc = world_recover_node(d->world, d->failed, err);
+	}
 	if (rc == 0 && scene->manifests)
 		rc = manifests_parse(&d->manifests, "demo", scene->manifests,
 				     strlen(scene->manifests), err);
@@ -128,29 +142,73 @@ static int act(struct demo *d, const struct demo_scene *scene, struct err *err)
 	return rc < 0 ? rc : world_settle(d->world, err);
 }
 
+/* "dgx-00, dgx-01, dgx-02 and 5 more: gang ..."; of one pod the reason says where it is. */
+static void put_places(const struct demo *d, const struct news *n, struct strbuf *out)
+{
+	const struct cluster *c = world_cluster(d->world);
+	struct strbuf place CLEANUP(strbuf_done) = STRBUF_INIT;
+	const char *text = n->pod->text ? n->pod->text : "";
+
+	report_place(d->world, n->pod, &place);
+	if (n->pods == 1) {
+		bool starts = strncmp(text, place.s, place.len) == 0;
+
+		strbuf_addf(out, "%s%s%s", starts ? "" : place.s, starts ? "" : ": ", text);
+		return;
+	}
+	strbuf_addf(out, "%u pods on ", n->pods);
+	for (unsigned i = 0; i < MIN(n->pods, PLACES_SHOWN); i++) {
+		strbuf_puts(out, i ? "; " : "");
+		if (n->first[i]->wish->gang.name)
+			strbuf_puts(out, cluster_node(c, n->first[i]->decision.node)->name);
+		else
+			report_place(d->world, n->first[i], out);
+	}
+	if (n->pods > PLACES_SHOWN)
+		strbuf_addf(out, " and %u more", n->pods - PLACES_SHOWN);
+	strbuf_addf(out, "; %s%s", n->pod->wish->gang.name ? "" : "the last: ", text);
+}
+
+static void put_reason(const struct demo *d, const struct news *n, struct strbuf *out)
+{
+	if (n->event == WORLD_EVENT_PLACED && n->pod->state == WORLD_PLACED) {
+		put_places(d, n, out);
+		return;
+	}
+	if (n->pods > 1)
+		strbuf_addf(out, "%u pods ", n->pods);
+	else if (n->event != WORLD_EVENT_PLACED)
+		strbuf_addf(out, "%s ", n->pod->name);
+	if (n->event == WORLD_EVENT_LOST)
+		strbuf_addf(out, "lost: node %s failed", d->failed);
+	else if (n->event == WORLD_EVENT_EVICTED)
+		strbuf_puts(out, "give way: a pod of higher priority needs the place");
+	else
+		strbuf_addf(out, "%s: %s", n->pods > 1 ? "wait" : "waits",
+			    n->pod->text ? n->pod->text : "");
+}
+
 static void put_news(const struct demo *d, struct strbuf *out)
 {
 	static const struct {
-		const char *sign, *color, *words;
+		const char *sign, *color;
 	} says[] = {
-		[WORLD_EVENT_PLACED] = { "+", "\033[32m", "" },
-		[WORLD_EVENT_WAITS] = { "~", "\033[33m", "waits: " },
-		[WORLD_EVENT_EVICTED] = { "-", "\033[31m", "gives way: " },
-		[WORLD_EVENT_LOST] = { "!", "\033[31m", "lost its place: " },
+		[WORLD_EVENT_PLACED] = { "+", "\033[32m" },
+		[WORLD_EVENT_WAITS] = { "~", "\033[33m" },
+		[WORLD_EVENT_EVICTED] = { "-", "\033[31m" },
+		[WORLD_EVENT_LOST] = { "!", "\033[31m" },
 	};
 
 	for (unsigned i = 0; i < d->news_count; i++) {
+		struct strbuf reason CLEANUP(strbuf_done) = STRBUF_INIT;
 		const struct news *n = &d->news[i];
 
-		strbuf_addf(out, "%s%s%s %s", d->style.color ? says[n->event].color : "",
+		strbuf_addf(out, "%s%s%s %s  ", d->style.color ? says[n->event].color : "",
 			    says[n->event].sign, d->style.color ? "\033[0m" : "", n->workload);
-		if (n->pods > 1)
-			strbuf_addf(out, " (%u pods)", n->pods);
-		strbuf_addf(out, "  %s%s\n", says[n->event].words,
-			    n->event == WORLD_EVENT_LOST      ? "its node failed"
-			    : n->event == WORLD_EVENT_EVICTED ? "a pod of higher priority needs it"
-			    : n->pod->text		      ? n->pod->text
-							      : "");
+		put_reason(d, n, &reason);
+		show_wrapped(reason.s, (uint32_t)strlen(n->workload) + 4, NEWS_INDENT,
+			     terminal_width(stdout), out);
+		strbuf_putc(out, '\n');
 	}
 }
 
@@ -163,6 +221,8 @@ static void show(struct demo *d, const struct demo_scene *scene, size_t number)
 	put_news(d, &out);
 	strbuf_putc(&out, '\n');
 	picture_draw(d->picture, world_cluster(d->world), &out);
+	if (number == 1)
+		picture_key(d->picture, &out);
 	strbuf_putc(&out, '\n');
 	fwrite(out.s, 1, out.len, stdout);
 	fflush(stdout);
@@ -179,10 +239,8 @@ static void pause_for(const struct demo *d)
 
 static int play(struct demo *d, struct err *err)
 {
-	struct strbuf key CLEANUP(strbuf_done) = STRBUF_INIT;
 	int rc = 0;
 
-	picture_key(d->picture, &key);
 	for (size_t i = 0; rc == 0 && demo_scenes[i].title; i++) {
 		if (i)
 			pause_for(d);
@@ -191,8 +249,6 @@ static int play(struct demo *d, struct err *err)
 		if (rc == 0)
 			show(d, &demo_scenes[i], i + 1);
 	}
-	if (rc == 0)
-		fputs(key.s, stdout);
 	return rc;
 }
 

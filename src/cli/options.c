@@ -115,14 +115,17 @@ static int refuse_unknown(const struct parser *parser, const char *word)
 	if (near)
 		return err_set(parser->err, EINVAL, "unknown option %.80s, did you mean --%s?",
 			       name, near);
-	return err_set(parser->err, EINVAL, "unknown option %.80s, see %s --help", name,
+	return err_set(parser->err, EINVAL, "unknown option %.80s, see gpu-scheduler %s --help", name,
 		       options->command);
 }
 
 /* Takes an option whose value, if it has one, is `attached` or the next word. */
 static int take_option(struct parser *parser, const struct option_spec *spec, const char *attached)
 {
-	parser->seen |= UINT64_C(1) << (spec - parser->options->specs);
+	uint64_t bit = UINT64_C(1) << (spec - parser->options->specs);
+	if ((parser->seen & bit) && !spec_is_flag(spec) && !spec->list)
+		return err_set(parser->err, EINVAL, "--%s is given twice", spec->name);
+	parser->seen |= bit;
 	if (spec_is_flag(spec)) {
 		if (attached)
 			return err_set(parser->err, EINVAL, "--%s takes no value", spec->name);
@@ -161,7 +164,7 @@ static int take_operand(struct parser *parser, const char *word)
 {
 	size_t max = MIN(parser->options->operands_max, OPTION_LIST_MAX);
 	if (!parser->operands || parser->operands->count >= max)
-		return err_set(parser->err, EINVAL, "unexpected argument '%.80s', see %s --help",
+		return err_set(parser->err, EINVAL, "unexpected argument '%.80s', see gpu-scheduler %s --help",
 			       word, parser->options->command);
 	return list_add(parser->operands, word);
 }

@@ -20,8 +20,8 @@
  *
  * Values are written `--seed=7`, `--seed 7` or, with a letter, `-s7` and `-s 7`.
  * Options and operands come in any order; `--` ends the options.  Every command
- * has `--help` and `-h` without saying so.  An option given twice counts as given
- * last, except a list, which collects.  Strings are borrowed from argv.
+ * has `--help` and `-h` without saying so.  An option with a value is given once,
+ * except a list, which collects.  Strings are borrowed from argv.
  */
 #ifndef GS_CLI_OPTIONS_H
 #define GS_CLI_OPTIONS_H

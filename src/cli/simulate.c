@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* simulate.c - `gpu-scheduler simulate`: a trace, or manifests, on a described cluster. */
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/strbuf.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/show.h"
 #include "engine/policy/policy.h"
 #include "sim/description.h"
 #include "sim/fleet.h"
@@ -25,7 +27,9 @@
 #include "wire/json.h"
 #include "wire/yaml.h"
 
-#define BAR_WIDTH 40
+#define OUTPUT_MAX   ((size_t)1 << 30)
+#define SEED_DEFAULT 1
+#define NOT_GIVEN    SIZE_MAX
 
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
 static const char *const formats[] = { "table", "csv", "json", NULL };
@@ -34,12 +38,12 @@ struct simulate {
 	const char *nodes, *pods, *order; /* a trace */
 	const char *cluster;		  /* manifests on a cluster */
 	struct option_list files;
-	bool no_preemption, picture;
+	bool no_preemption, picture, machines;
 	const char *scenario; /* a file with expectations */
 	const char *policy_name;
 	const struct policy *policy;
-	uint64_t seed;
-	size_t format;
+	uint64_t seed; /* UINT64_MAX: not given */
+	size_t format; /* NOT_GIVEN */
 };
 
 static int complain(const char *text)
@@ -48,42 +52,12 @@ static int complain(const char *text)
 	return CLI_USAGE;
 }
 
-/* The names of all policies, with what they do. */
-static void list_policies(struct strbuf *out)
-{
-	const struct policy *p;
-
-	strbuf_puts(out, "Policies:\n");
-	for (size_t i = 0; (p = policy_at(i)); i++)
-		strbuf_addf(out, "  %-12s %s\n", p->name, p->summary);
-}
-
 static int find_policy(struct simulate *s)
 {
-	s->policy = policy_find(s->policy_name ? s->policy_name : "default");
-	if (s->policy)
-		return CLI_OK;
-	struct strbuf list CLEANUP(strbuf_done) = STRBUF_INIT;
-	list_policies(&list);
-	fprintf(stderr, "gpu-scheduler simulate: there is no policy %s\n%s", s->policy_name,
-		list.s);
-	return CLI_USAGE;
-}
+	struct strbuf complaint CLEANUP(strbuf_done) = STRBUF_INIT;
 
-static void show_progress(void *context, uint32_t done, uint32_t total)
-{
-	char bar[BAR_WIDTH + 1];
-	int filled = (int)((uint64_t)done * BAR_WIDTH / total);
-
-	(void)context;
-	memset(bar, ' ', BAR_WIDTH);
-	memset(bar, '#', (size_t)filled);
-	bar[BAR_WIDTH] = 0;
-	if (done < total)
-		fprintf(stderr, "\r[%s] %3d%%", bar, (int)((uint64_t)done * 100 / total));
-	else
-		fprintf(stderr, "\r\033[K");
-	fflush(stderr);
+	s->policy = show_find_policy(s->policy_name ? s->policy_name : "default", &complaint);
+	return s->policy ? CLI_OK : complain(complaint.s);
 }
 
 static void print_replay(const struct simulate *s, const struct replay *r)
@@ -124,9 +98,9 @@ static const char *workload_of(void *context, const struct pod *pod)
 	return p ? p->workload : pod->name;
 }
 
-static void print_world(const struct simulate *s, struct world *w)
+static int print_world(const struct simulate *s, struct world *w)
 {
-	struct strbuf out CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct strbuf out CLEANUP(strbuf_done) = STRBUF_INIT_MAX(OUTPUT_MAX);
 	struct picture_style style = { .workload = workload_of, .context = w };
 
 	terminal_style(stdout, &style);
@@ -135,12 +109,15 @@ static void print_world(const struct simulate *s, struct world *w)
 		report_json(w, &out);
 	else
 		report_table(w, &out);
-	if (s->picture && picture && s->format == FORMAT_TABLE) {
+	if (s->picture && picture) {
 		strbuf_putc(&out, '\n');
 		picture_draw(picture, world_cluster(w), &out);
 		picture_key(picture, &out);
 	}
+	if (out.failed || !picture)
+		return complain("the output is too large, or memory ran out");
 	fwrite(out.s, 1, out.len, stdout);
+	return CLI_OK;
 }
 
 static int run_cluster(const struct simulate *s)
@@ -163,8 +140,7 @@ static int run_cluster(const struct simulate *s)
 	    world_submit(world, &m, 0, &err) < 0 || world_check_claims(world, &m, &err) < 0 ||
 	    world_settle(world, &err) < 0)
 		return complain(err.text);
-	print_world(s, world);
-	return CLI_OK;
+	return print_world(s, world);
 }
 
 static int run_scenario(const struct simulate *s)
@@ -180,28 +156,78 @@ static int run_scenario(const struct simulate *s)
 	return result.failed ? CLI_NO : CLI_OK;
 }
 
-/* Which of the three it is to be. */
-static int run_mode(struct simulate *s)
+/* A sentence about an option that means nothing with what is to be done; or NULL. */
+static const char *misplaced(const struct simulate *s, bool trace)
 {
-	bool trace = s->nodes || s->pods || s->order, manifests = s->cluster || s->files.count;
+	if (s->scenario && s->policy_name)
+		return "a scenario names its policy itself (policy: NAME), --policy does not apply";
+	if (s->scenario && s->seed != UINT64_MAX)
+		return "a scenario has its seed itself (seed: N), --seed does not apply";
+	if (s->scenario && s->no_preemption)
+		return "a scenario says so itself (preemption: false), --no-preemption does not "
+		       "apply";
+	if (s->scenario && (s->format != NOT_GIVEN || s->picture))
+		return "--format and --picture do not apply to scenarios";
+	if (trace && s->picture)
+		return "--picture applies to --cluster, a trace has none";
+	if (trace && s->no_preemption)
+		return "--no-preemption applies to --cluster, in a trace no pod makes way";
+	if (s->picture && s->format != NOT_GIVEN && s->format != FORMAT_TABLE)
+		return "--picture goes with the table format only";
+	return NULL;
+}
+
+static int check_mode(const struct simulate *s, bool trace, bool manifests)
+{
+	const char *wrong = misplaced(s, trace);
 
 	if (trace + manifests + (s->scenario != NULL) != 1)
 		return complain("give either --nodes and --pods, or --cluster and -f, or "
-				"--scenario; see --help");
-	if (s->scenario)
-		return run_scenario(s);
+				"--scenario; see gpu-scheduler simulate --help");
+	if (wrong)
+		return complain(wrong);
 	if (trace && (!s->nodes || !s->pods))
 		return complain("a trace needs --nodes and --pods");
 	if (manifests && (!s->cluster || !s->files.count))
 		return complain("manifests need --cluster and -f");
 	if (manifests && s->format == FORMAT_CSV)
 		return complain("csv is a format of traces; use table or json");
+	return CLI_OK;
+}
+
+static int list_machines(void)
+{
+	struct strbuf out CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	show_machines(&out);
+	fwrite(out.s, 1, out.len, stdout);
+	return CLI_OK;
+}
+
+/* Which of the three it is to be. */
+static int run_mode(struct simulate *s)
+{
+	bool trace = s->nodes || s->pods || s->order, manifests = s->cluster || s->files.count;
+	int exit_code = s->machines ? CLI_OK : check_mode(s, trace, manifests);
+
+	if (s->machines)
+		return list_machines();
+	if (exit_code == CLI_OK)
+		exit_code = find_policy(s);
+	if (exit_code != CLI_OK)
+		return exit_code;
+	s->seed = s->seed == UINT64_MAX ? SEED_DEFAULT : s->seed;
+	s->format = s->format == NOT_GIVEN ? FORMAT_TABLE : s->format;
+	if (s->scenario)
+		return run_scenario(s);
 	return trace ? run_trace(s) : run_cluster(s);
 }
 
 #define USAGE                                  \
 	"--nodes FILE --pods FILE [options]\n" \
-	"       gpu-scheduler simulate --cluster FILE -f FILE [options]"
+	"       gpu-scheduler simulate --cluster FILE -f FILE [options]\n" \
+	"       gpu-scheduler simulate --scenario FILE\n" \
+	"       gpu-scheduler simulate --machines"
 
 #define NOTES                                                                              \
 	"Examples:\n"                                                                      \
@@ -224,25 +250,28 @@ static bool read_options(struct simulate *s, const char *notes, int argc, char *
 		  .string = &s->pods },
 		{ .name = "order",
 		  .value = "FILE",
-		  .help = "pod names in order of arrival, one a line (default: as in --pods)",
+		  .help = "pod names in order of arrival, one a line\n(default: as in --pods)",
 		  .string = &s->order },
 		{ .name = "cluster",
 		  .value = "FILE",
-		  .help = "describes a cluster, as YAML",
+		  .help = "describes a cluster, as YAML; the format is in\nexamples/README.md",
 		  .string = &s->cluster },
 		{ .name = "filename",
 		  .letter = 'f',
 		  .value = "FILE",
-		  .help = "Kubernetes manifests to place on it; may be given again",
+		  .help = "Kubernetes manifests to place on it; may be\ngiven again",
 		  .list = &s->files },
 		{ .name = "no-preemption",
 		  .help = "pods never take the place of others",
 		  .flag = &s->no_preemption },
+		{ .name = "machines",
+		  .help = "list the machines that clusters are made of",
+		  .flag = &s->machines },
 		{ .name = "picture", .help = "draw the cluster at the end", .flag = &s->picture },
 		{ .name = "scenario",
 		  .value = "FILE",
-		  .help = "cluster, steps and expectations in one file; exits with 1\n"
-			  "if an expectation does not hold",
+		  .help = "cluster, steps and expectations in one file; exits\n"
+			  "with 1 if an expectation does not hold",
 		  .string = &s->scenario },
 		{ .name = "policy",
 		  .value = "NAME",
@@ -273,14 +302,13 @@ static bool read_options(struct simulate *s, const char *notes, int argc, char *
 
 int cmd_simulate(int argc, char **argv)
 {
-	struct simulate s = { .seed = 1 };
+	struct simulate s = { .seed = UINT64_MAX, .format = NOT_GIVEN };
 	struct strbuf notes CLEANUP(strbuf_done) = STRBUF_INIT;
 	int exit_code;
 
 	strbuf_puts(&notes, NOTES);
-	list_policies(&notes);
+	show_policies(&notes);
 	if (!read_options(&s, notes.s, argc, argv, &exit_code))
 		return exit_code;
-	exit_code = find_policy(&s);
-	return exit_code == CLI_OK ? run_mode(&s) : exit_code;
+	return run_mode(&s);
 }

@@ -46,7 +46,7 @@ static int no_memory(struct err *err)
 static int add_node(struct run *r, const struct trace_node *n, struct err *err)
 {
 	struct gpu_spec gpus[GPU_MAX] = { 0 };
-	char uuids[GPU_MAX][160];
+	char uuids[GPU_MAX][TRACE_NAME_MAX + 16];
 	struct node_spec spec = {
 		.name = n->name,
 		.allocatable = { .cpu_milli = n->cpu_milli,
@@ -57,8 +57,6 @@ static int add_node(struct run *r, const struct trace_node *n, struct err *err)
 	};
 	uint32_t number;
 
-	if (strlen(n->name) > 128)
-		return err_set(err, EINVAL, "node %.40s...: its name is too long", n->name);
 	for (uint32_t i = 0; i < n->gpus; i++) {
 		snprintf(uuids[i], sizeof(uuids[i]), "%s/%u", n->name, i);
 		gpus[i] = (struct gpu_spec){ .uuid = uuids[i], .model = n->model };

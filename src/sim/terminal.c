@@ -11,6 +11,8 @@
 #include "base/num.h"
 #include "sim/picture.h"
 
+#define WIDTH_DEFAULT 80
+
 /* The first of these that is set says what characters there are. */
 static bool is_utf8(void)
 {
@@ -46,4 +48,11 @@ void terminal_style(FILE *stream, struct picture_style *style)
 	style->color = isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 	style->unicode = style->color && is_utf8();
 	style->width = width_of(fd);
+}
+
+uint32_t terminal_width(FILE *stream)
+{
+	uint32_t width = width_of(fileno(stream));
+
+	return width ? width : WIDTH_DEFAULT;
 }

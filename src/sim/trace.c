@@ -11,6 +11,7 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "engine/gpuset.h"
+#include "engine/request.h"
 #include "wire/csv.h"
 #include "wire/file.h"
 
@@ -94,12 +95,18 @@ static int read_node(struct reader *r, const struct csv *csv, const struct node_
 	    (rc = text_of(r, csv, at->model, &n.model, err)) < 0)
 		return rc;
 	n.gpus = (uint32_t)gpus;
+	if (strlen(n.name) > TRACE_NAME_MAX)
+		return err_set(err, EINVAL, "%s:%zu: node %.40s...: its name is longer than %d",
+			       csv->name, csv->line, n.name, TRACE_NAME_MAX);
 	if (n.gpus && !*n.model)
 		return err_set(err, EINVAL, "%s:%zu: node %.*s has GPUs but no model", csv->name,
 			       csv->line, NAME_SHOWN, n.name);
 	if ((n.gpus && map_put_u32(&r->models, n.model, strlen(n.model), 0) < 0) ||
 	    vec_push(&r->node_list, n) < 0)
 		return no_memory(err);
+	if (r->models.len > MODEL_MAX)
+		return err_set(err, EINVAL, "%s:%zu: there are more than %d GPU models",
+			       csv->name, csv->line, MODEL_MAX);
 	return 0;
 }
 
@@ -180,17 +187,17 @@ struct pod_columns {
 static int read_class(struct reader *r, const struct csv *csv, const struct pod_columns *at,
 		      struct trace_class *ret, struct err *err)
 {
-	int64_t gpus, milli;
+	int64_t gpus, milli = 0;
 	int rc;
 
 	ret->models = "";
 	if ((rc = csv_i64(csv, at->cpu, 0, INT64_MAX, &ret->cpu_milli, err)) < 0 ||
 	    (rc = csv_i64(csv, at->mem, 0, MEM_MIB_MAX, &ret->mem_mib, err)) < 0 ||
 	    (rc = csv_i64(csv, at->gpus, 0, GPU_MAX, &gpus, err)) < 0 ||
-	    (rc = csv_i64(csv, at->milli, gpus ? 1 : 0, gpus ? 1000 : INT64_MAX, &milli, err)) < 0)
+	    (gpus && (rc = csv_i64(csv, at->milli, 1, 1000, &milli, err)) < 0))
 		return rc;
 	ret->gpus = (uint32_t)gpus;
-	ret->gpu_milli = gpus ? (uint32_t)milli : 0;
+	ret->gpu_milli = (uint32_t)milli;
 	if (!at->has_spec || !gpus)
 		return 0;
 	rc = text_of(r, csv, at->spec, &ret->models, err);

@@ -7,6 +7,9 @@
  * columns are found by name.  The order is a text file with one pod name a line, a name
  * may come again; without one the pods arrive as they stand in the file.
  *
+ * At most TRACE_NAME_MAX characters a node's name and MODEL_MAX models.  What a pod
+ * without GPUs has as gpu_milli is not looked at.
+ *
  * Everything is read and checked before anything is done: an error names file and line,
  * and there is no half-read trace.  A model that no node has is an error.
  */
@@ -21,6 +24,7 @@
 struct err;
 
 #define TRACE_FILE_MAX ((size_t)256 << 20)
+#define TRACE_NAME_MAX 128 /* of a node */
 
 struct trace_node {
 	const char *name;

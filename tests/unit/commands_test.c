@@ -33,10 +33,16 @@ static struct called *call(char **words)
 	}
 #define CALL(...) call((char *[]){ __VA_ARGS__, NULL })
 
+#define NOT_YET                                               \
+	"is not part of version " GS_VERSION                  \
+	" yet; gpu-scheduler simulate and gpu-scheduler demo are\n"
+
 TEST(the_version_is_told_under_every_name)
 {
 	CHECK_STR(CALL(W("build/gpu-scheduler"), W("--version"))->out,
 		  "gpu-scheduler " GS_VERSION "\n");
+	CHECK_STR(CALL(W("gpu-scheduler"), W("-V"))->out, "gpu-scheduler " GS_VERSION "\n");
+	CHECK_STR(CALL(W("gpu-scheduler"), W("version"))->out, "gpu-scheduler " GS_VERSION "\n");
 	CHECK_STR(CALL(W("/usr/bin/webhook"), W("--version"))->out,
 		  "gpu-scheduler " GS_VERSION "\n");
 }
@@ -51,6 +57,7 @@ TEST(help_lists_commands_and_goes_to_the_output)
 	CHECK_STR(c->complaints, "");
 	CHECK_INT(CALL(W("gpu-scheduler"), W("help"))->exit_code, CLI_OK);
 	CHECK_INT(CALL(W("gpu-scheduler"), W("-h"))->exit_code, CLI_OK);
+	CHECK_INT(CALL(W("gpu-scheduler"), W("help"), W("--help"))->exit_code, CLI_OK);
 }
 
 TEST(help_lists_no_command_that_is_not_there)
@@ -74,10 +81,10 @@ TEST(a_command_of_another_version_says_so)
 	struct called *c = CALL(W("gpu-scheduler"), W("extender"), W("--port=1"));
 	CHECK_INT(c->exit_code, CLI_USAGE);
 	CHECK_STR(c->complaints,
-		  "gpu-scheduler: extender is not part of version " GS_VERSION "\n");
+		  "gpu-scheduler: extender, which advises kube-scheduler, " NOT_YET);
 	c = CALL(W("gpu-scheduler"), W("help"), W("lab"));
-	CHECK_INT(c->exit_code, CLI_USAGE);
-	CHECK_STR(c->complaints, "gpu-scheduler: lab is not part of version " GS_VERSION "\n");
+	CHECK_INT(c->exit_code, CLI_OK);
+	CHECK_STR(c->out, "gpu-scheduler: lab, which serves a simulated cluster, " NOT_YET);
 }
 
 TEST(an_unknown_command_gets_a_suggestion)
@@ -96,16 +103,23 @@ TEST(a_link_named_after_a_role_takes_it_with_all_arguments)
 {
 	struct called *c = CALL(W("bin/scheduler"), W("--kubeconfig=x"));
 	CHECK_INT(c->exit_code, CLI_USAGE);
-	CHECK_STR(c->complaints, "scheduler: run is not part of version " GS_VERSION "\n");
+	CHECK_STR(c->complaints, "scheduler: run, which places the pods of a Kubernetes cluster, "
+		  NOT_YET);
+	c = CALL(W("bin/scheduler"), W("--help"));
+	CHECK_INT(c->exit_code, CLI_OK);
+	CHECK_STR(c->out, "scheduler: run, which places the pods of a Kubernetes cluster, "
+		  NOT_YET);
+	CHECK_STR(c->complaints, "");
 	c = CALL(W("agent"));
-	CHECK_STR(c->complaints, "agent: agent is not part of version " GS_VERSION "\n");
+	CHECK_STR(c->complaints, "agent: agent, which reports the GPUs of a node, " NOT_YET);
 }
 
 TEST(kubectl_offers_the_commands_for_people_only)
 {
 	struct called *c = CALL(W("/usr/local/bin/kubectl-gpu"), W("explain"), W("pod"));
 	CHECK_INT(c->exit_code, CLI_USAGE);
-	CHECK_STR(c->complaints, "kubectl-gpu: explain is not part of version " GS_VERSION "\n");
+	CHECK_STR(c->complaints,
+		  "kubectl-gpu: explain, which says why a pod is where it is, or waits, " NOT_YET);
 	c = CALL(W("kubectl-gpu"), W("simulate"));
 	CHECK_STR(c->complaints,
 		  "kubectl-gpu: unknown command 'simulate', see kubectl-gpu --help\n");

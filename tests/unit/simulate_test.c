@@ -3,7 +3,9 @@
  * the standard output. */
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/attr.h"
 #include "cli/commands.h"
+#include "cli/show.h"
 #include "test.h"
 #include "wire/file.h"
 
@@ -113,6 +115,45 @@ TEST(manifests_are_placed)
 	stage_close(&s);
 }
 
+TEST(machines_are_listed_and_help_fits_a_terminal)
+{
+	struct stage s;
+
+	stage_open(&s);
+	CHECK_INT(run(&s, "--machines"), CLI_OK);
+	CHECKF(strstr(s.out.s, "\ngb200-nvl72") != NULL, "%s", s.out.s);
+	CHECK_INT(run(&s, "--help"), CLI_OK);
+	for (const char *line = s.out.s, *end; *line; line = end + (*end == '\n')) {
+		end = strchrnul(line, '\n');
+		CHECKF(end - line <= 80, "%.*s", (int)(end - line), line);
+	}
+	stage_close(&s);
+}
+
+TEST(long_texts_are_wrapped_between_words)
+{
+	struct strbuf out = STRBUF_INIT;
+
+	show_wrapped("one two three incomprehensibilities four", 4, 2, 12, &out);
+	CHECK_STR(out.s, "one two\n  three\n  incomprehensibilities\n  four");
+	strbuf_done(&out);
+}
+
+TEST(progress_fits_the_terminal)
+{
+	static const uint32_t widths[] = { 5, 20, 40, 80, 200 };
+
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+		struct strbuf line = STRBUF_INIT;
+
+		show_progress_line(5000, 10000, widths[i], &line);
+		CHECKF(line.len < MAX(widths[i], 6u), "%u: %s", widths[i], line.s);
+		CHECK(strstr(line.s, " 50%") != NULL);
+		CHECK((widths[i] >= 40) == (strstr(line.s, "5000 of 10000") != NULL));
+		strbuf_done(&line);
+	}
+}
+
 TEST(bad_usage_and_bad_input_exit_with_2_and_no_result)
 {
 	static const struct {
@@ -122,7 +163,19 @@ TEST(bad_usage_and_bad_input_exit_with_2_and_no_result)
 		{ "--nodes nodes.csv", "a trace needs --nodes and --pods" },
 		{ "--cluster cluster.yaml", "manifests need --cluster and -f" },
 		{ "--nodes nodes.csv --pods pods.csv --cluster cluster.yaml", "give either" },
-		{ "--nodes nodes.csv --pods pods.csv --policy luck", "there is no policy luck" },
+		{ "--nodes nodes.csv --pods pods.csv --policy luck", "there is no policy luck; they are default, " },
+		{ "--nodes nodes.csv --pods pods.csv --policy bestfot",
+		  "there is no policy bestfot, did you mean bestfit? They are default, " },
+		{ "--nodes nodes.csv --pods pods.csv --picture", "--picture applies to --cluster" },
+		{ "--nodes nodes.csv --pods pods.csv --no-preemption",
+		  "--no-preemption applies to --cluster" },
+		{ "--scenario s.yaml --policy fgd", "--policy does not apply" },
+		{ "--scenario s.yaml --seed 1", "--seed does not apply" },
+		{ "--scenario s.yaml --format table", "do not apply to scenarios" },
+		{ "--scenario s.yaml --no-preemption", "--no-preemption does not apply" },
+		{ "--cluster cluster.yaml -f pods.yaml --picture --format json",
+		  "--picture goes with the table format" },
+		{ "--seed 1 --seed 1", "--seed is given twice" },
 		{ "--nodes nodes.csv --pods pods.csv --format xml", "xml" },
 		{ "--nodes missing.csv --pods pods.csv", "missing.csv" },
 		{ "--nodes pods.csv --pods pods.csv", "pods.csv" },

@@ -76,6 +76,8 @@ TEST(pods_that_ask_for_the_same_are_one_class)
 	trace_done(&t);
 }
 
+#define LONG "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+
 TEST(bad_input_is_one_sentence_with_file_and_line)
 {
 	static const struct {
@@ -95,11 +97,15 @@ TEST(bad_input_is_one_sentence_with_file_and_line)
 		  "nodes.csv:2: node a has GPUs but no model" },
 		{ NODES ",1,1,1,T4\n", PODS "p,1,1,1,1000,\n", NULL,
 		  "nodes.csv:2: a node without name" },
+		{ NODES "a,1,1,1,T4\n" LONG LONG LONG "x,1,1,1,T4\n", PODS "p,1,1,1,1000,\n", NULL,
+		  "nodes.csv:3: node nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...: its name is "
+		  "longer than 128" },
 		{ NODES "a,1,1,0,\n", PODS "p,1,1,1,1000,\n", NULL,
 		  "nodes.csv: no node has a GPU" },
 		{ NODES "a,1,1,1,T4\n", PODS, NULL, "pods.csv: there is no pod in it" },
 		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,1,0,\n", NULL, "pods.csv:2:" },
 		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,1,1001,\n", NULL, "pods.csv:2:" },
+		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,1,,\n", NULL, "pods.csv:2:" },
 		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,-1,1000,\n", NULL, "pods.csv:2:" },
 		{ NODES "a,1,1,1,T4\n", PODS "p,1,1,1,1000,T4|V9\n", NULL,
 		  "pods.csv:2: gpu_spec names model \"V9\", which no node has" },
@@ -167,6 +173,45 @@ TEST(the_figure_at_a_load_is_the_mean_over_its_arrivals)
 	replay_write_table(&r, "default", &out);
 	CHECK(strstr(out.s, "5 pods arrived, 2 were rejected (1 of them without GPUs)") != NULL);
 	strbuf_done(&out);
+	replay_done(&r);
+}
+
+TEST(too_many_models_are_refused_at_their_line)
+{
+	struct strbuf nodes = STRBUF_INIT;
+	struct trace t;
+	struct err err = ERR_INIT;
+
+	strbuf_puts(&nodes, NODES);
+	for (int i = 0; i < 300; i++)
+		strbuf_addf(&nodes, "n%d,1,1,1,M%d\n", i, i);
+	CHECK(parse(nodes.s, PODS "p,1,1,1,1000,\n", NULL, &t, &err) < 0);
+	CHECK_STR(err.text, "nodes.csv:258: there are more than 256 GPU models");
+	strbuf_done(&nodes);
+}
+
+/* Five GPUs: 20 milli are 0.4 % of them, 10 more are 0.6 %. */
+TEST(a_load_is_rounded_to_the_nearest_percent)
+{
+	struct replay r;
+	double at;
+
+	run(NODES "a,100,100,5,T4\n", PODS "p,1,1,1,20,\nq,1,1,1,10,\n", NULL, "default", &r);
+	CHECK_INT(r.loads_count, 2);
+	CHECK(replay_at(&r, 0, &at) && at == 0.4);
+	CHECK(replay_at(&r, 1, &at) && at > 0.599 && at < 0.601);
+	replay_done(&r);
+}
+
+/* An empty gpu_milli is fine where there are no GPUs. */
+TEST(rejected_pods_without_gpus_are_counted_apart)
+{
+	struct replay r;
+
+	run(NODES "a,100,100,1,T4\n",
+	    PODS "p,200,1,0,,\nq,1,200,0,-,\nr,200,1,1,1000,\ns,1,1,0,0,\n", NULL, "default", &r);
+	CHECK_INT(r.rejected, 3);
+	CHECK_INT(r.rejected_cpu_only, 2);
 	replay_done(&r);
 }
 
