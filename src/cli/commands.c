@@ -9,7 +9,7 @@
 
 struct command {
 	const char *name;
-	bool for_people; /* offered by kubectl-gpu too */
+	bool for_people;		   /* offered by kubectl-gpu too */
 	const char *summary;		   /* what it does */
 	int (*run)(int argc, char **argv); /* NULL: known, and not part of this version */
 };
@@ -166,8 +166,7 @@ int commands_run(int argc, char **argv, FILE *out, FILE *complaints)
 		return CLI_OK;
 	}
 	if (role_command(program))
-		return run_command(program, role_command(program), argc, argv, out,
-				   complaints);
+		return run_command(program, role_command(program), argc, argv, out, complaints);
 	if (!*word) {
 		print_help(program, people_only, complaints);
 		return CLI_USAGE;

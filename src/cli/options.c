@@ -115,8 +115,8 @@ static int refuse_unknown(const struct parser *parser, const char *word)
 	if (near)
 		return err_set(parser->err, EINVAL, "unknown option %.80s, did you mean --%s?",
 			       name, near);
-	return err_set(parser->err, EINVAL, "unknown option %.80s, see gpu-scheduler %s --help", name,
-		       options->command);
+	return err_set(parser->err, EINVAL, "unknown option %.80s, see gpu-scheduler %s --help",
+		       name, options->command);
 }
 
 /* Takes an option whose value, if it has one, is `attached` or the next word. */
@@ -164,8 +164,9 @@ static int take_operand(struct parser *parser, const char *word)
 {
 	size_t max = MIN(parser->options->operands_max, OPTION_LIST_MAX);
 	if (!parser->operands || parser->operands->count >= max)
-		return err_set(parser->err, EINVAL, "unexpected argument '%.80s', see gpu-scheduler %s --help",
-			       word, parser->options->command);
+		return err_set(parser->err, EINVAL,
+			       "unexpected argument '%.80s', see gpu-scheduler %s --help", word,
+			       parser->options->command);
 	return list_add(parser->operands, word);
 }
 

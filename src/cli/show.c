@@ -12,10 +12,10 @@
 #include "sim/suggest.h"
 #include "sim/terminal.h"
 
-#define BAR_MAX	     40
-#define POLICIES_MAX 32
+#define BAR_MAX	      40
+#define POLICIES_MAX  32
 #define POLICY_COLUMN 15
-#define HELP_WIDTH   80
+#define HELP_WIDTH    80
 
 static void put_links(const struct machine *m, struct strbuf *out)
 {
@@ -98,7 +98,10 @@ const struct policy *show_find_policy(const char *name, struct strbuf *complaint
 	if (near)
 		strbuf_addf(complaint, ", did you mean %s?", near);
 	for (size_t i = 0; i < count; i++)
-		strbuf_addf(complaint, "%s%s", i ? ", " : near ? " They are " : "; they are ",
+		strbuf_addf(complaint, "%s%s",
+			    i	   ? ", "
+			    : near ? " They are "
+				   : "; they are ",
 			    names[i]);
 	return NULL;
 }

@@ -160,7 +160,8 @@ static int run_scenario(const struct simulate *s)
 static const char *misplaced(const struct simulate *s, bool trace)
 {
 	if (s->scenario && s->policy_name)
-		return "a scenario names its policy itself (policy: NAME), --policy does not apply";
+		return "a scenario names its policy itself (policy: NAME), --policy does not "
+		       "apply";
 	if (s->scenario && s->seed != UINT64_MAX)
 		return "a scenario has its seed itself (seed: N), --seed does not apply";
 	if (s->scenario && s->no_preemption)
@@ -223,10 +224,10 @@ static int run_mode(struct simulate *s)
 	return trace ? run_trace(s) : run_cluster(s);
 }
 
-#define USAGE                                  \
-	"--nodes FILE --pods FILE [options]\n" \
+#define USAGE                                                              \
+	"--nodes FILE --pods FILE [options]\n"                             \
 	"       gpu-scheduler simulate --cluster FILE -f FILE [options]\n" \
-	"       gpu-scheduler simulate --scenario FILE\n" \
+	"       gpu-scheduler simulate --scenario FILE\n"                  \
 	"       gpu-scheduler simulate --machines"
 
 #define NOTES                                                                              \

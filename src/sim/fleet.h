@@ -10,13 +10,14 @@
  *	  networkGbps: 400
  *	- name: odd               # one node with GPUs of its own
  *	  domain: [spine-0, leaf-0]
- *	  gpus: [{model: T4, memoryMiB: 15360, count: 2}]
+ *	  gpus: [{model: T4, memoryMiB: 15360, count: 2}]   # a known model has its memory
  *	  cpu: 64
  *	  memory: 256Gi
  *	  taints: [{key: team, value: vision, effect: NoSchedule}]
  *	limits: {maxNodesPerLeaf: 4, maxGPUsPerLeaf: 32, maxPodsPerSharedGpu: 8}
  *
- * Also of a node: labels, pods, ephemeralStorage, resources (others, by name),
+ * examples/README.md has all keys; one that is unknown is an error.  Also of a node:
+ * labels, pods, ephemeralStorage, resources (others, by name),
  * unschedulable, unhealthy (GPU ids), mig (GPU ids that are in MIG mode; true: all),
  * performance (1000 = as good as any).  CPU and memory default to the machine's.
  * Leaves and spines are numbered through the file; without perLeaf a group of nodes is

@@ -25,8 +25,8 @@ static const char *const blocks[] = { "▁", "▂", "▃", "▄", "▅", "▆", 
 
 struct workload {
 	const char *name;
-	bool drawn;		 /* in the drawing that is being made */
-	uint32_t shared;	 /* cards that it has parts of in it */
+	bool drawn;	 /* in the drawing that is being made */
+	uint32_t shared; /* cards that it has parts of in it */
 	const struct node *last_node;
 	unsigned last_gpu;
 	char places[PLACES_MAX]; /* the first of these, where letters cannot tell */

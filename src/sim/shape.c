@@ -17,7 +17,7 @@ static const struct {
 	enum json_type json;
 	const char *name;
 } types[TYPES_MAX] = {
-	{ JSON_BOOL, "true or false" }, { JSON_NUMBER, "a number" }, { JSON_STRING, "a string" },
+	{ JSON_BOOL, "true or false" }, { JSON_NUMBER, "a number" },  { JSON_STRING, "a string" },
 	{ JSON_ARRAY, "a list" },	{ JSON_OBJECT, "an object" },
 };
 

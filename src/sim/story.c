@@ -52,8 +52,9 @@ static int fail(struct world *w, const struct json *place, struct err *err)
 	int64_t gpu;
 
 	if (!node)
-		return err_set(err, EINVAL, "an entry needs a node: {node: NAME} or {node: NAME, "
-					    "gpu: ID}");
+		return err_set(err, EINVAL,
+			       "an entry needs a node: {node: NAME} or {node: NAME, "
+			       "gpu: ID}");
 	if (json_i64(place, &gpu, "gpu") == 0)
 		return world_fail_gpu(w, node, gpu, err);
 	return world_fail_node(w, node, err);
@@ -65,8 +66,9 @@ static int recover(struct world *w, const struct json *place, struct err *err)
 	int64_t gpu;
 
 	if (!node)
-		return err_set(err, EINVAL, "an entry needs a node: {node: NAME} or {node: NAME, "
-					    "gpu: ID}");
+		return err_set(err, EINVAL,
+			       "an entry needs a node: {node: NAME} or {node: NAME, "
+			       "gpu: ID}");
 	if (json_i64(place, &gpu, "gpu") == 0)
 		return world_recover_gpu(w, node, gpu, err);
 	return world_recover_node(w, node, err);
@@ -136,8 +138,9 @@ static void check_books(struct story *s)
 static int check_step(const struct json *step, struct err *err)
 {
 	static const struct shape_key keys[] = {
-		{ "submit", SHAPE_LIST }, { "expect", SHAPE_OBJECT },  { "delete", SHAPE_LIST },
-		{ "fail", SHAPE_LIST },	  { "recover", SHAPE_LIST },   { "cordon", SHAPE_LIST },
+		{ "submit", SHAPE_LIST },   { "expect", SHAPE_OBJECT },
+		{ "delete", SHAPE_LIST },   { "fail", SHAPE_LIST },
+		{ "recover", SHAPE_LIST },  { "cordon", SHAPE_LIST },
 		{ "uncordon", SHAPE_LIST }, { NULL, 0 },
 	};
 
@@ -175,8 +178,12 @@ static int run_steps(struct story *s, struct manifests *m, const struct json *ro
 static int check_root(const struct json *root, struct err *err)
 {
 	static const struct shape_key keys[] = {
-		{ "name", SHAPE_STRING },     { "cluster", SHAPE_OBJECT }, { "steps", SHAPE_LIST },
-		{ "preemption", SHAPE_BOOL }, { "policy", SHAPE_STRING },  { "seed", SHAPE_NUMBER },
+		{ "name", SHAPE_STRING },
+		{ "cluster", SHAPE_OBJECT },
+		{ "steps", SHAPE_LIST },
+		{ "preemption", SHAPE_BOOL },
+		{ "policy", SHAPE_STRING },
+		{ "seed", SHAPE_NUMBER },
 		{ NULL, 0 },
 	};
 	int rc = shape_check(root, keys, err);

@@ -105,8 +105,8 @@ static int read_node(struct reader *r, const struct csv *csv, const struct node_
 	    vec_push(&r->node_list, n) < 0)
 		return no_memory(err);
 	if (r->models.len > MODEL_MAX)
-		return err_set(err, EINVAL, "%s:%zu: there are more than %d GPU models",
-			       csv->name, csv->line, MODEL_MAX);
+		return err_set(err, EINVAL, "%s:%zu: there are more than %d GPU models", csv->name,
+			       csv->line, MODEL_MAX);
 	return 0;
 }
 

@@ -35,8 +35,7 @@ static int gang_of(struct world *w, const char *name, struct world_gang **ret, s
 	if (!g)
 		return err_set(err, ENOMEM, "out of memory");
 	*g = (struct world_gang){ .name = name, .number = (uint32_t)w->gangs.len + 1 };
-	if (vec_push(&w->gangs, g) < 0 ||
-	    map_put(&w->gang_names, name, strlen(name), g) < 0)
+	if (vec_push(&w->gangs, g) < 0 || map_put(&w->gang_names, name, strlen(name), g) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	*ret = g;
 	return 0;
@@ -130,16 +129,14 @@ static void line_up_class(struct world *w, const struct troop *t, uint32_t membe
 		struct world_pod *pod = t->waiting.items[i];
 		const struct request *own = &pod->wish->request;
 
-		if (in_line[i] ||
-		    (request && request != own && !request_equal(request, own)))
+		if (in_line[i] || (request && request != own && !request_equal(request, own)))
 			continue;
 		request = own;
 		in_line[i] = true;
 		world_pod_spec(w, pod, &r->specs[*filled]);
 		r->pods[(*filled)++] = pod;
 	}
-	r->classes[r->count++] =
-		(struct gang_class){ request, &r->specs[start], *filled - start };
+	r->classes[r->count++] = (struct gang_class){ request, &r->specs[start], *filled - start };
 }
 
 static int line_up(struct world *w, const struct troop *t, uint32_t members, struct ranks *r,
@@ -337,8 +334,9 @@ int world_try_gang(struct world *w, struct world_pod *first, struct err *err)
 	if (members > GANG_MEMBERS_MAX) {
 		char text[256];
 
-		snprintf(text, sizeof(text), "gang %.100s has %zu members, at most %d are possible",
-			 t.gang->name, members, GANG_MEMBERS_MAX);
+		snprintf(text, sizeof(text),
+			 "gang %.100s has %zu members, at most %d are possible", t.gang->name,
+			 members, GANG_MEMBERS_MAX);
 		all_wait(w, &t, text);
 		return 0;
 	}

@@ -85,7 +85,8 @@ int world_kind(const char *kind, const char *name, const struct json *object, st
 			       name);
 	if (json_get(object, "spec", "template", "spec") ||
 	    json_get(object, "spec", "jobTemplate"))
-		return err_set(err, EINVAL, "%.60s %.80s: pods of this kind cannot be simulated "
+		return err_set(err, EINVAL,
+			       "%.60s %.80s: pods of this kind cannot be simulated "
 			       "yet",
 			       kind, name);
 	return refuse_kind(kind, name, err);

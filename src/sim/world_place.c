@@ -6,6 +6,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "dialect/keys.h"
 #include "engine/explain.h"
 #include "engine/preempt.h"
 #include "sim/fleet.h"
@@ -90,9 +91,10 @@ static bool is_worth_words(const struct world *w, const struct world_pod *pod)
 static void explain_place(struct world *w, struct world_pod *pod, const struct decision *d,
 			  struct strbuf *why)
 {
+	bool pinned = pod->wish->request.node != NODE_NONE;
 	struct explanation x;
 
-	if (is_worth_words(w, pod)) {
+	if (!pinned && is_worth_words(w, pod)) {
 		explain_request(w->engine, &pod->wish->request, &x);
 		explain_why(w->engine, &pod->wish->request, &x, why);
 		w->explained += x.nodes;
@@ -102,9 +104,14 @@ static void explain_place(struct world *w, struct world_pod *pod, const struct d
 		}
 		return;
 	}
-	strbuf_addf(why, "%s, ", cluster_node(world_cluster(w), d->node)->name);
+	strbuf_puts(why, cluster_node(world_cluster(w), d->node)->name);
+	strbuf_puts(why, d->assignment.count ? ", " : "");
 	explain_assignment(w->engine, d->node, &d->assignment, why);
-	if (pod->template && pod->template->example)
+	if (pod->wish->workload)
+		strbuf_addf(why, ": pinned there, index %u of its " KEY_MAP, pod->wish->index);
+	else if (pinned)
+		strbuf_puts(why, ": pinned to this node");
+	else if (pod->template && pod->template->example)
 		strbuf_addf(why, ": best of the nodes that fit, as for %s",
 			    pod->template->example);
 	else

@@ -151,9 +151,9 @@ int world_note_owners(struct world *w, const struct json *object, struct err *er
 		return 0;
 	int rc = pod_source_read(object, &w->lookup, &source, err);
 	for (uint32_t i = 0; rc == 0 && i < source.owners_count; i++) {
-		const char *key = owner_key(w, json_str(source.owners[i], "kind"),
-					    source.namespace,
-					    json_str(source.owners[i], "metadata", "name"));
+		const char *key =
+			owner_key(w, json_str(source.owners[i], "kind"), source.namespace,
+				  json_str(source.owners[i], "metadata", "name"));
 		if (!key || map_put_u32(&w->owners, key, strlen(key), 1) < 0)
 			rc = no_memory(err);
 	}
@@ -201,8 +201,7 @@ static int take_index(struct world *w, struct world_pod *pod, struct err *err)
 	if (!pod->wish->workload || pod->wish->index == WISH_INDEX_NONE)
 		return 0;
 	pod->index_key = world_printf(w, "%u %s", pod->wish->index, pod->wish->workload);
-	if (!pod->index_key ||
-	    map_put(&w->taken, pod->index_key, strlen(pod->index_key), pod) < 0)
+	if (!pod->index_key || map_put(&w->taken, pod->index_key, strlen(pod->index_key), pod) < 0)
 		return no_memory(err);
 	return 0;
 }

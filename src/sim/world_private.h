@@ -25,7 +25,7 @@ struct world_template {
 
 struct world_gang {
 	const char *name;
-	uint32_t number; /* as the cluster knows it, from 1 */
+	uint32_t number;		 /* as the cluster knows it, from 1 */
 	VEC(struct world_pod *) members; /* those that are gone, too */
 };
 
@@ -43,11 +43,11 @@ struct world {
 	struct gang_planner *planner;
 	struct arena arena; /* wishes and names */
 	VEC(struct world_pod *) pods;
-	struct map by_key;	 /* "namespace/name" -> pod */
-	struct map objects;	 /* "kind/namespace/name" -> struct json */
-	struct map owners;	 /* "kind/namespace/name" of those whose pods are given */
-	struct map taken;	 /* "index workload" -> pod */
-	struct map gang_names;	 /* -> struct world_gang */
+	struct map by_key;     /* "namespace/name" -> pod */
+	struct map objects;    /* "kind/namespace/name" -> struct json */
+	struct map owners;     /* "kind/namespace/name" of those whose pods are given */
+	struct map taken;      /* "index workload" -> pod */
+	struct map gang_names; /* -> struct world_gang */
 	VEC(struct world_gang *) gangs;
 	struct dialect_lookup lookup;
 	uint32_t generation; /* changes with objects and nodes */

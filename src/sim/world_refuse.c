@@ -24,8 +24,7 @@ bool world_is_stuck(const struct world *w, const struct world_pod *pod)
 	for (uint32_t i = 0; i < w->stuck_count; i++) {
 		const struct world_stuck *s = &w->stuck[i];
 
-		if (s->priority >= pod->wish->priority &&
-		    (s->preempts || !pod->wish->preempts) &&
+		if (s->priority >= pod->wish->priority && (s->preempts || !pod->wish->preempts) &&
 		    is_same(s->request, &pod->wish->request))
 			return true;
 	}

@@ -33,8 +33,8 @@ static struct called *call(char **words)
 	}
 #define CALL(...) call((char *[]){ __VA_ARGS__, NULL })
 
-#define NOT_YET                                               \
-	"is not part of version " GS_VERSION                  \
+#define NOT_YET                              \
+	"is not part of version " GS_VERSION \
 	" yet; gpu-scheduler simulate and gpu-scheduler demo are\n"
 
 TEST(the_version_is_told_under_every_name)
@@ -103,12 +103,12 @@ TEST(a_link_named_after_a_role_takes_it_with_all_arguments)
 {
 	struct called *c = CALL(W("bin/scheduler"), W("--kubeconfig=x"));
 	CHECK_INT(c->exit_code, CLI_USAGE);
-	CHECK_STR(c->complaints, "scheduler: run, which places the pods of a Kubernetes cluster, "
-		  NOT_YET);
+	CHECK_STR(c->complaints,
+		  "scheduler: run, which places the pods of a Kubernetes cluster, " NOT_YET);
 	c = CALL(W("bin/scheduler"), W("--help"));
 	CHECK_INT(c->exit_code, CLI_OK);
-	CHECK_STR(c->out, "scheduler: run, which places the pods of a Kubernetes cluster, "
-		  NOT_YET);
+	CHECK_STR(c->out,
+		  "scheduler: run, which places the pods of a Kubernetes cluster, " NOT_YET);
 	CHECK_STR(c->complaints, "");
 	c = CALL(W("agent"));
 	CHECK_STR(c->complaints, "agent: agent, which reports the GPUs of a node, " NOT_YET);

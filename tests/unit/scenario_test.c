@@ -14,7 +14,7 @@
 	"{kind: Pod, metadata: {name: " name "}, spec: {containers: [{name: c, resources:" \
 	" {limits: {nvidia.com/gpu: 1}}}]}}"
 
-#define BIG_POD                                                                  \
+#define BIG_POD                                                                       \
 	"{kind: Pod, metadata: {name: big}, spec: {containers: [{name: c, resources:" \
 	" {limits: {nvidia.com/gpu: 9}}}]}}"
 
@@ -76,7 +76,8 @@ TEST(a_bad_cluster_file_is_refused)
 		{ "nodes: [{machine: gb200}]",
 		  "file: nodes[0]: machine gb200 is unknown, did you mean gb200-nvl72? "
 		  "(gpu-scheduler simulate --machines lists all)" },
-		{ "nodes: [{machine: t4}]\nnode: []", "file: node is unknown, did you mean nodes?" },
+		{ "nodes: [{machine: t4}]\nnode: []",
+		  "file: node is unknown, did you mean nodes?" },
 		{ "nodes: {machine: t4}", "file: nodes must be a list, not an object" },
 		{ "nodes: [{machine: t4, cout: 8}]",
 		  "file: nodes[0]: cout is unknown, did you mean count?" },
@@ -96,7 +97,8 @@ TEST(a_bad_cluster_file_is_refused)
 		  "file: nodes[0]: gpus must be a list, not a number" },
 		{ "nodes: [{machine: t4}]\nlimits: {maxNodesPerLeef: 1}",
 		  "file: limits: maxNodesPerLeef is unknown, did you mean maxNodesPerLeaf?" },
-		{ "nodes: [{machine: t4}]\nlimits: [4]", "file: limits must be an object, not a list" },
+		{ "nodes: [{machine: t4}]\nlimits: [4]",
+		  "file: limits must be an object, not a list" },
 		{ "nodes: [{machine: dgx-h100}, {colour: red}]",
 		  "file: nodes[1]: colour is unknown" },
 		{ "nodes: [{count: 2}]", "file: nodes[0]: a node without a machine needs a name" },
@@ -134,15 +136,20 @@ TEST(a_bad_node_is_named)
 	} rows[] = {
 		{ "nodes: [{machine: t4, name: a, unhealthy: [9]}]",
 		  "file: nodes[0] (a): unhealthy names a GPU that the node lacks" },
-		{ "nodes: [{machine: t4, name: a, cpu: lots}]", "file: nodes[0] (a): cpu is no quantity" },
-		{ "nodes: [{machine: t4, name: a, memory: -1}]", "file: nodes[0] (a): memory is no quantity" },
+		{ "nodes: [{machine: t4, name: a, cpu: lots}]",
+		  "file: nodes[0] (a): cpu is no quantity" },
+		{ "nodes: [{machine: t4, name: a, memory: -1}]",
+		  "file: nodes[0] (a): memory is no quantity" },
 		{ "nodes: [{name: a, gpus: [{count: 2}]}]",
 		  "file: nodes[0] (a): gpus[0]: every entry needs a model" },
-		{ "nodes: [{name: a, gpus: [{model: x, memoryMiB: 9, count: 32}, {model: x, memoryMiB: 9}]}]",
+		{ "nodes: [{name: a, gpus: [{model: x, memoryMiB: 9, count: 32}, {model: x, "
+		  "memoryMiB: 9}]}]",
 		  "file: nodes[0] (a): gpus[1]: a node has at most 32 GPUs" },
-		{ "nodes: [{name: a, labels: {x: 1}}]", "file: nodes[0] (a): label x is no string" },
+		{ "nodes: [{name: a, labels: {x: 1}}]",
+		  "file: nodes[0] (a): label x is no string" },
 		{ "nodes: [{name: a, taints: [{key: k, effect: Never}]}]",
-		  "file: nodes[0] (a): taints[0]: it needs a key, and NoSchedule, PreferNoSchedule "
+		  "file: nodes[0] (a): taints[0]: it needs a key, and NoSchedule, "
+		  "PreferNoSchedule "
 		  "or NoExecute as effect" },
 		{ "nodes: [{name: a, taints: [{key: k, efect: NoSchedule}]}]",
 		  "file: nodes[0] (a): taints[0]: efect is unknown, did you mean effect?" },
@@ -153,7 +160,8 @@ TEST(a_bad_node_is_named)
 		  "model T4" },
 		{ "nodes: [{machine: t4, name: a, mig: true}]",
 		  "file: nodes[0] (a): mig: its GPUs cannot be sliced" },
-		{ "nodes: [{name: a, mig: true}]", "file: nodes[0] (a): mig: the node has no GPU" },
+		{ "nodes: [{name: a, mig: true}]",
+		  "file: nodes[0] (a): mig: the node has no GPU" },
 		{ "nodes: [{name: a, resources: {x/y: z}}]",
 		  "file: nodes[0] (a): resource x/y is no quantity" },
 	};
@@ -267,8 +275,7 @@ TEST(a_story_that_cannot_be_run_says_where)
 		{ "- submit: [{kind: Job, metadata: {name: j}, spec: {}}]\n",
 		  "story: step 1: Job j has no spec.template" },
 		{ "- delet: [x]\n", "story: step 1: delet is unknown, did you mean delete?" },
-		{ "- delete: p\n",
-		  "story: step 1: delete must be a list, not a string (\"p\")" },
+		{ "- delete: p\n", "story: step 1: delete must be a list, not a string (\"p\")" },
 		{ "- delete: [5]\n", "story: step 1: a name must be a string, not a number" },
 		{ "- fail: [{nod: x}]\n", "story: step 1: nod is unknown, did you mean node?" },
 		{ "- fail: [{gpu: 1}]\n",
@@ -307,8 +314,7 @@ TEST(a_scenario_needs_its_parts)
 		  "story: seed must be a whole number" },
 		{ "cluster: {nodes: [{machine: t4}]}\nsteps: [{delete: [a]}]\npolicy: luck\n",
 		  "story: there is no policy luck" },
-		{ "a: 1\n---\nb: 2\n",
-		  "story: a scenario is one document, this file has 2" },
+		{ "a: 1\n---\nb: 2\n", "story: a scenario is one document, this file has 2" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -354,8 +360,8 @@ TEST(what_is_wrong_with_an_object_is_said_with_file_and_line)
 	static const struct {
 		const char *text, *says;
 	} rows[] = {
-		{ "\n{kind: Pood, metadata: {name: p}}",
-		  "m.yaml:2: Pood p: this kind is unknown, did you mean Pod?; understood are Pod" },
+		{ "\n{kind: Pood, metadata: {name: p}}", "m.yaml:2: Pood p: this kind is unknown, "
+							 "did you mean Pod?; understood are Pod" },
 		{ "{kind: Service, metadata: {name: s}}\n---\n{kind: Job, metadata: {name: j}}",
 		  "m.yaml:3: Job j has no spec.template" },
 		{ "{kind: Namespace, metadata: {name: s}}\n---\n{kind: CronJob, metadata: {name: "
@@ -363,7 +369,8 @@ TEST(what_is_wrong_with_an_object_is_said_with_file_and_line)
 		  "m.yaml:3: CronJob c: pods of this kind cannot be simulated yet" },
 		{ "{kind: Deployment, metadata: {name: d}, spec: {replicas: x}}",
 		  "m.yaml:1: Deployment d: spec.replicas must be" },
-		{ "{kind: Deployment, metadata: {name: d}, spec: {replicas: 200001, template: {}}}",
+		{ "{kind: Deployment, metadata: {name: d}, spec: {replicas: 200001, template: "
+		  "{}}}",
 		  "m.yaml:1: Deployment d has 200001 pods: a simulation has at most 200000 pods" },
 		{ POD("a") "\n---\n" POD("a"), "m.yaml:3: pod default/a is there already" },
 		{ "---\n{kind: GpuClaim, metadata: {name: c}, spec: {devices: {count: 0}}}",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command as people call it: what it exits with, and that bad input leaves nothing on
  * the standard output. */
+#include "base/attr.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "base/attr.h"
 #include "cli/commands.h"
 #include "cli/show.h"
 #include "test.h"
@@ -28,8 +28,9 @@ static void stage_open(struct stage *s)
 
 static void stage_close(struct stage *s)
 {
-	static const char *const files[] = { "nodes.csv", "pods.csv", "order.txt", "cluster.yaml",
-					     "pods.yaml", "empty.yaml", "out", "err" };
+	static const char *const files[] = { "nodes.csv",    "pods.csv",  "order.txt",
+					     "cluster.yaml", "pods.yaml", "empty.yaml",
+					     "out",	     "err" };
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		unlink(files[i]);
@@ -163,10 +164,12 @@ TEST(bad_usage_and_bad_input_exit_with_2_and_no_result)
 		{ "--nodes nodes.csv", "a trace needs --nodes and --pods" },
 		{ "--cluster cluster.yaml", "manifests need --cluster and -f" },
 		{ "--nodes nodes.csv --pods pods.csv --cluster cluster.yaml", "give either" },
-		{ "--nodes nodes.csv --pods pods.csv --policy luck", "there is no policy luck; they are default, " },
+		{ "--nodes nodes.csv --pods pods.csv --policy luck",
+		  "there is no policy luck; they are default, " },
 		{ "--nodes nodes.csv --pods pods.csv --policy bestfot",
 		  "there is no policy bestfot, did you mean bestfit? They are default, " },
-		{ "--nodes nodes.csv --pods pods.csv --picture", "--picture applies to --cluster" },
+		{ "--nodes nodes.csv --pods pods.csv --picture",
+		  "--picture applies to --cluster" },
 		{ "--nodes nodes.csv --pods pods.csv --no-preemption",
 		  "--no-preemption applies to --cluster" },
 		{ "--scenario s.yaml --policy fgd", "--policy does not apply" },
