@@ -36,6 +36,9 @@ static bool miss_better(const struct cluster *c, const struct explain_miss *a,
 		return true;
 	if (a->distance_milli != b->distance_milli)
 		return a->distance_milli < b->distance_milli;
+	/* A rule is somebody's will; what is lacking there is rather what to see to. */
+	if ((a->lacks > 0) != (b->lacks > 0))
+		return a->lacks > 0;
 	if (a->lacks != b->lacks && a->verdict == b->verdict)
 		return a->lacks < b->lacks;
 	return cluster_node(c, a->node)->rank < cluster_node(c, b->node)->rank;

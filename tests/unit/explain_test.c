@@ -290,6 +290,22 @@ TEST(cards_in_mig_mode_are_neither_idle_nor_busy)
 	engine_free(e);
 }
 
+TEST(the_node_that_the_pod_selects_is_nearer_than_another)
+{
+	struct engine *e = fleet_new();
+	struct label label = { cluster_intern(engine_cluster(e), "pool"),
+			       cluster_intern(engine_cluster(e), "b") };
+	struct request r = whole(1);
+
+	r.selector[r.selector_count++] = label;
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 2 });
+	fleet_node(e, "b",
+		   (struct fleet_node){
+			   .gpus = 2, .mig = mig_geometry_find("a100-40gb"), .label = label });
+	CHECK_STR(miss(e, r), "b lacks 1 free GPU, with 2 of its 2 GPUs in MIG mode");
+	engine_free(e);
+}
+
 TEST(networks_are_in_gigabits)
 {
 	struct engine *e = fleet_new();
