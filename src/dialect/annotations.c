@@ -100,7 +100,8 @@ static unsigned rank_of(const struct assignment *a, unsigned number)
 		unsigned theirs = other->gpu << 16 | other->mig_start;
 		unsigned ours = own->gpu << 16 | own->mig_start;
 
-		rank += other->ask == own->ask && (theirs < ours || (theirs == ours && i < number));
+		rank += other->ask == own->ask &&
+			(theirs < ours || (theirs == ours && i < number));
 	}
 	return rank;
 }
@@ -320,7 +321,8 @@ static int check_size(const struct annotations *list, size_t existing_bytes, str
 			       "the decision takes %zu bytes of annotations, at most "
 			       "%d are allowed",
 			       bytes, ANNOTATIONS_BYTES_MAX);
-	if (existing_bytes > ANNOTATIONS_BYTES_ALL || bytes > ANNOTATIONS_BYTES_ALL - existing_bytes)
+	if (existing_bytes > ANNOTATIONS_BYTES_ALL ||
+	    bytes > ANNOTATIONS_BYTES_ALL - existing_bytes)
 		return err_set(err, E2BIG,
 			       "the pod has %zu bytes of annotations and the decision takes "
 			       "%zu more, at most %d are allowed",

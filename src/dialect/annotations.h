@@ -34,9 +34,9 @@ struct err;
 struct hold;
 struct wish;
 
-#define ANNOTATIONS_MAX	      (4 + 64)	 /* one per container and four of the pod */
-#define ANNOTATION_KEY_MAX    320	 /* with the final NUL */
-#define ANNOTATIONS_BYTES_MAX (64 << 10) /* ours */
+#define ANNOTATIONS_MAX	      (4 + 64)	  /* one per container and four of the pod */
+#define ANNOTATION_KEY_MAX    320	  /* with the final NUL */
+#define ANNOTATIONS_BYTES_MAX (64 << 10)  /* ours */
 #define ANNOTATIONS_BYTES_ALL (256 << 10) /* all that a pod may have, keys and values */
 
 /* What a container sees before CUDA looks at the variable. */

@@ -106,7 +106,10 @@ static const char *const claim_keys[] = { KEY_CLAIM, KEY_ALLOCATED, KEY_VISIBLE_
 					  KEY_DECISION };
 static const char *const elastic_keys[] = { KEY_ASSUMED };
 
-#define NAMES(array) { array, ARRAY_SIZE(array) }
+#define NAMES(array)                     \
+	{                                \
+		array, ARRAY_SIZE(array) \
+	}
 
 /* Annotations that are ours: others under these prefixes are slips. */
 static const struct {
@@ -141,8 +144,8 @@ static int check_annotation_key(const char *key, struct err *err)
 	for (unsigned i = 0; i < ARRAY_SIZE(families); i++) {
 		const struct names *known = &families[i].known;
 
-		if (!has_prefix(key, families[i].prefix) || has_prefix(key, KEY_CONTAINER_PREFIX) ||
-		    is_known(known, key))
+		if (!has_prefix(key, families[i].prefix) ||
+		    has_prefix(key, KEY_CONTAINER_PREFIX) || is_known(known, key))
 			continue;
 		const char *near = draft_nearest_key(key, known->items, known->count);
 		if (near)
@@ -277,10 +280,11 @@ static int check_name(const struct json *container, const char *list, size_t i, 
 		return err_set(err, EINVAL, "spec.%s[%zu].name must be a string: put it in quotes",
 			       list, i);
 	if (!is_container_name(name))
-		return err_set(err, EINVAL,
-			       "container %s: a name has at most %d lower-case letters, digits and "
-			       "'-', none of these at either end",
-			       utf8_show(name, strlen(name), shown), CONTAINER_NAME_MAX);
+		return err_set(
+			err, EINVAL,
+			"container %s: a name has at most %d lower-case letters, digits and "
+			"'-', none of these at either end",
+			utf8_show(name, strlen(name), shown), CONTAINER_NAME_MAX);
 	return 0;
 }
 

@@ -139,7 +139,7 @@ static void split_takes(struct draft *d, unsigned from, unsigned parts)
 			uint8_t count = d->request->asks[part].count;
 
 			if (!left)
-				box->asks &= (uint16_t)~(1u << part);
+				box->asks &= (uint16_t) ~(1u << part);
 			box->take[part] = left < count ? left : 0;
 			left = (uint8_t)(left - MIN(left, count));
 			part = d->request->asks_count - (parts - 1) + j;

@@ -63,6 +63,30 @@ static struct engine *make_engine(void)
 	return e;
 }
 
+static const char *slice_uuid(void *context, uint32_t node, const struct hold *hold)
+{
+	(void)context;
+	(void)node;
+	(void)hold;
+	return "MIG-0";
+}
+
+/* Every GPU that is asked for is some container's, and nobody takes more than there is. */
+static void check_boxes(const struct wish *wish)
+{
+	uint32_t used = 0, all = (UINT32_C(1) << wish->request.asks_count) - 1;
+
+	for (unsigned i = 0; i < wish->containers_count; i++) {
+		const struct wish_container *box = &wish->containers[i];
+
+		used |= box->asks;
+		for (unsigned j = 0; j < ASK_MAX; j++)
+			REQUIRE(!box->take[j] || (box->asks >> j & 1 &&
+						  box->take[j] < wish->request.asks[j].count));
+	}
+	REQUIRE(used == all);
+}
+
 static void place(struct engine *e, const struct wish *wish, struct arena *arena)
 {
 	struct pod_spec pod = { .uid = "u", .name = wish->name };
@@ -79,10 +103,13 @@ static void place(struct engine *e, const struct wish *wish, struct arena *arena
 					   .wish = wish,
 					   .decision = &d,
 					   .scheduler = "s",
-					   .visibility = VISIBLE_DECIDED };
-	annotations_make(&input, arena, &list, NULL);
-	for (uint32_t i = 0; i < list.count; i++)
+					   .visibility = VISIBLE_DECIDED,
+					   .slice_uuid = slice_uuid };
+	REQUIRE(annotations_make(&input, arena, &list, NULL) == 0);
+	for (uint32_t i = 0; i < list.count; i++) {
 		REQUIRE(annotation_key_check(list.items[i].key, NULL) == 0);
+		REQUIRE(list.items[i].value[0] || !d.assignment.count);
+	}
 	engine_remove(e, number);
 	REQUIRE(cluster_check(engine_cluster(e)) == NULL);
 }
@@ -103,9 +130,12 @@ static void translate(struct engine *e, struct yaml *yaml)
 	REQUIRE(rc <= 0 && (rc == 0) == (err.text[0] == 0));
 	REQUIRE(dialect_read(engine_cluster(e), &lookup, &source, &arena, &second, &again) == rc);
 	REQUIRE(strcmp(err.text, again.text) == 0);
+	for (const char *c = err.text; *c; c++)
+		REQUIRE((unsigned char)*c >= ' ' && *c != 0x7f);
 	if (rc < 0)
 		return;
 	REQUIRE(request_equal(&first.request, &second.request));
+	check_boxes(&first);
 	place(e, &first, &arena);
 }
 

@@ -104,10 +104,10 @@ TEST(claim_and_limits_speak_of_the_same_gpus)
 	bench_done(&b);
 }
 
-#define SHARES(a, b, c)                                                                   \
+#define SHARES(a, b, c)                                                                       \
 	POD("{containers: [{name: a, resources: {limits: {elasticgpu.io/gpu-core: " #a "}}}," \
-	    " {name: b, resources: {limits: {elasticgpu.io/gpu-core: " #b "}}},"            \
-	    " {name: c, resources: {limits: {elasticgpu.io/gpu-core: " #c                   \
+	    " {name: b, resources: {limits: {elasticgpu.io/gpu-core: " #b "}}},"              \
+	    " {name: c, resources: {limits: {elasticgpu.io/gpu-core: " #c                     \
 	    ", elasticgpu.io/gpu-memory: 9}}}]}")
 #define SHARED(fields) CLAIM("{devices: {exclusivity: Shared, " fields "}}")
 

@@ -7,7 +7,7 @@
 #define NOTED(annotations)  POD(", annotations: {" annotations "}", "{containers: [{name: a}]}")
 #define CONTAINER(fields)   SPEC("{containers: [{name: a, " fields "}]}")
 #define QUOTES		    " must be a string: put it in quotes"
-#define NAME_RULE                                                                      \
+#define NAME_RULE                                                                       \
 	": a name has at most 63 lower-case letters, digits and '-', none of these at " \
 	"either end"
 #define LONG "a234567890123456789012345678901234567890123456789012345678901234"
@@ -23,7 +23,8 @@ TEST(values_that_are_no_strings_are_refused)
 		{ NOTED(T "gpu-count: "), "metadata.annotations " T "gpu-count" QUOTES, 0 },
 		{ NOTED("gpu-scheduling-map: "), "metadata.annotations gpu-scheduling-map" QUOTES,
 		  0 },
-		{ NOTED("example.com/size: 3"), "metadata.annotations example.com/size" QUOTES, 0 },
+		{ NOTED("example.com/size: 3"), "metadata.annotations example.com/size" QUOTES,
+		  0 },
 		{ POD(", labels: {scheduling.x-k8s.io/pod-group: 7}", "{containers: [{name: a}]}"),
 		  "metadata.labels scheduling.x-k8s.io/pod-group" QUOTES, 0 },
 		{ POD(", annotations: [a]", "{containers: [{name: a}]}"),
@@ -75,8 +76,8 @@ TEST(parts_of_the_wrong_type_are_refused)
 		  "container a: limits must be a mapping", 0 },
 		{ CONTAINER("resources: {requests: 1}"), "container a: requests must be a mapping",
 		  0 },
-		{ SPEC("{containers: [{name: a}], overhead: 3}"), "spec: overhead must be a mapping",
-		  0 },
+		{ SPEC("{containers: [{name: a}], overhead: 3}"),
+		  "spec: overhead must be a mapping", 0 },
 		{ SPEC("{containers: [{name: a}], resources: {requests: 3}}"),
 		  "spec: requests must be a mapping", 0 },
 	};

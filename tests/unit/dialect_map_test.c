@@ -122,10 +122,10 @@ TEST(limits_are_dealt_the_ids_in_their_order)
 	bench_done(&b);
 }
 
-#define SHARE(name, core, mem)                                                        \
-	"{name: " name ", resources: {limits: {elasticgpu.io/gpu-core: " #core        \
+#define SHARE(name, core, mem)                                                 \
+	"{name: " name ", resources: {limits: {elasticgpu.io/gpu-core: " #core \
 	", elasticgpu.io/gpu-memory: " #mem "}}}"
-#define WHOLE(name, n) "{name: " name ", resources: {limits: {nvidia.com/gpu: " #n "}}}"
+#define WHOLE(name, n)		"{name: " name ", resources: {limits: {nvidia.com/gpu: " #n "}}}"
 #define PINNED(map, containers) POD("p-0", "", map, "{containers: [" containers "]}")
 
 TEST(shares_of_a_pinned_pod_lie_together_where_they_fit)
@@ -163,8 +163,9 @@ TEST(an_init_container_takes_its_part_of_gpus_that_are_shared_unalike)
 
 	bench_init(&b);
 	CHECK(bench_read(&b, POD("p-0", "", "0=alpha:0,1,2\\n1=alpha:1,2",
-				 "{initContainers: [" WHOLE("one", 1) "," WHOLE("two", 2)
-				 "], containers: [" WHOLE("main", 3) "]}")) == 0);
+				 "{initContainers: [" WHOLE("one", 1) "," WHOLE(
+					 "two", 2) "], containers: [" WHOLE("main", 3) "]}")) ==
+	      0);
 	CHECK_INT(b.wish.request.asks_count, 2);
 	CHECK_INT(b.wish.request.asks[0].pinned, 1);
 	CHECK_INT(b.wish.request.asks[1].pinned, 6);
@@ -254,15 +255,18 @@ TEST(maps_that_make_no_sense_are_refused_with_their_line)
 		  "than the 40001 MiB that each asks for",
 		  0 },
 		{ PINNED("0=alpha:3", SHARE("a", 50, 9) "," SHARE("b", 51, 9)),
-		  "gpu-scheduling-map line 1: the shares that the limits of its containers ask for "
+		  "gpu-scheduling-map line 1: the shares that the limits of its containers ask "
+		  "for "
 		  "have no room together on its GPUs",
 		  0 },
 		{ PINNED("0=alpha:3", SHARE("a", 5, 40000) "," SHARE("b", 5, 40001)),
-		  "gpu-scheduling-map line 1: the shares that the limits of its containers ask for "
+		  "gpu-scheduling-map line 1: the shares that the limits of its containers ask "
+		  "for "
 		  "have no room together on its GPUs",
 		  0 },
 		{ PINNED("0=alpha:3\\n1=alpha:3", SHARE("a", 30, 9) "," SHARE("b", 30, 9)),
-		  "gpu-scheduling-map line 1: the shares that the limits of its containers ask for "
+		  "gpu-scheduling-map line 1: the shares that the limits of its containers ask "
+		  "for "
 		  "have no room together on its GPUs",
 		  0 },
 		{ PINNED("0=alpha:3", WHOLE("a", 1) "," SHARE("b", 30, 9)),

@@ -64,9 +64,9 @@ TEST(owners_hand_their_annotations_down)
 	bench_done(&b);
 }
 
-#define GROUPED(kind, version)                                                          \
-	"kind: Pod\nmetadata: {name: p-0, labels: {scheduling.x-k8s.io/pod-group: g},"  \
-	" ownerReferences: [{apiVersion: " version ", kind: " kind                       \
+#define GROUPED(kind, version)                                                         \
+	"kind: Pod\nmetadata: {name: p-0, labels: {scheduling.x-k8s.io/pod-group: g}," \
+	" ownerReferences: [{apiVersion: " version ", kind: " kind                     \
 	", name: j, controller: true}]}\nspec: {containers: [{name: a}]}\n---\n"
 #define UNKNOWN_SIZE \
 	"the size of gang g is not known: there is no PodGroup g, no gangMinMembers and no owner"
@@ -103,13 +103,16 @@ TEST(gangs_have_the_size_of_their_group_claim_or_owner)
 		  "default/g", 7 },
 		/* The nearest owner whose size is known counts. */
 		{ GROUPED("Other", "x.io/v1") "kind: Other\nmetadata: {name: j, ownerReferences:"
-		  " [{kind: Job, name: k, controller: true}]}\n---\nkind: Job\napiVersion:"
-		  " batch/v1\nmetadata: {name: k, ownerReferences: [{kind: JobSet, name: s,"
-		  " controller: true}]}\nspec: {parallelism: 3}\n---\nkind: JobSet\n"
-		  "metadata: {name: s}\nspec: {replicas: 9}\n",
+					      " [{kind: Job, name: k, controller: "
+					      "true}]}\n---\nkind: Job\napiVersion:"
+					      " batch/v1\nmetadata: {name: k, ownerReferences: "
+					      "[{kind: JobSet, name: s,"
+					      " controller: true}]}\nspec: {parallelism: "
+					      "3}\n---\nkind: JobSet\n"
+					      "metadata: {name: s}\nspec: {replicas: 9}\n",
 		  "default/g", 3 },
 		{ GROUPED("StatefulSet", "apps/v1") "kind: StatefulSet\napiVersion: apps/v1\n"
-		  "metadata: {name: j}\nspec: {replicas: 2}\n",
+						    "metadata: {name: j}\nspec: {replicas: 2}\n",
 		  "default/g", 2 },
 	};
 	struct bench b;
@@ -160,15 +163,19 @@ TEST(annotations_that_make_no_sense_are_refused)
 		{ "kind: Pod\nmetadata: {name: p, labels: {scheduling.x-k8s.io/pod-group: g}}\n"
 		  "spec: {containers: [{name: a}]}\n",
 		  UNKNOWN_SIZE, ENOENT },
-		{ GROUPED("PyTorchJob", "kubeflow.org/v1") "kind: PyTorchJob\napiVersion:"
-		  " kubeflow.org/v1\nmetadata: {name: j}\nspec: {}\n",
+		{ GROUPED("PyTorchJob",
+			  "kubeflow.org/v1") "kind: PyTorchJob\napiVersion:"
+					     " kubeflow.org/v1\nmetadata: {name: j}\nspec: {}\n",
 		  OF_NO_KIND, ENOENT },
-		{ GROUPED("Job", "batch.volcano.sh/v1alpha1") "kind: Job\napiVersion:"
-		  " batch.volcano.sh/v1alpha1\nmetadata: {name: j}\nspec: {parallelism: 4}\n",
+		{ GROUPED("Job",
+			  "batch.volcano.sh/v1alpha1") "kind: Job\napiVersion:"
+						       " batch.volcano.sh/v1alpha1\nmetadata: "
+						       "{name: j}\nspec: {parallelism: 4}\n",
 		  OF_NO_KIND, ENOENT },
 		/* Another Job of the same name is not the owner. */
 		{ GROUPED("Job", "batch.volcano.sh/v1alpha1") "kind: Job\napiVersion: batch/v1\n"
-		  "metadata: {name: j}\nspec: {parallelism: 4}\n",
+							      "metadata: {name: j}\nspec: "
+							      "{parallelism: 4}\n",
 		  UNKNOWN_SIZE, ENOENT },
 		{ "kind: Pod\nmetadata: {name: p, annotations: {gpu.scheduling/claim: two, " T
 		  "gpu-count: '3'}}\nspec: {containers: [{name: a}]}\n---\nkind: GpuClaim\n"
