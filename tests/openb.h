@@ -20,9 +20,9 @@
 #include "sim/trace.h"
 
 static const char *const openb_traces[] = {
-	"default",    "cpu037",     "cpu050",	  "cpu072",	"cpu100",    "cpu235",
-	"cpu250",     "gpushare20", "gpushare40", "gpushare80", "gpushare100", "gpuspec05",
-	"gpuspec10",  "gpuspec33",  "multigpu20", "multigpu30", "multigpu50",
+	"default",   "cpu037",	   "cpu050",	 "cpu072",     "cpu100",      "cpu235",
+	"cpu250",    "gpushare20", "gpushare40", "gpushare80", "gpushare100", "gpuspec05",
+	"gpuspec10", "gpuspec33",  "multigpu20", "multigpu30", "multigpu50",
 };
 #define OPENB_TRACES ARRAY_SIZE(openb_traces)
 
@@ -107,14 +107,14 @@ struct openb_mean {
 /* The published mean of a policy over seeds 42 to 51; runs is 0 if it was not published. */
 static inline struct openb_mean openb_published(const char *trace, const char *policy)
 {
-	struct openb_mean mean = {0};
+	struct openb_mean mean = { 0 };
 	char path[512], line[512];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/published_alloc.csv", openb_folder());
 	file = fopen(path, "r");
 	while (file && fgets(line, sizeof(line), file)) {
-		char *save, *field = strtok_r(line, ",", &save), *fields[12] = {0};
+		char *save, *field = strtok_r(line, ",", &save), *fields[12] = { 0 };
 
 		for (unsigned i = 0; i < 12 && field; i++, field = strtok_r(NULL, ",", &save))
 			fields[i] = field;

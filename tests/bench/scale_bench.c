@@ -19,13 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SMALL 1000U
-#define LARGE 100000U
-#define KINDS 48
-#define SLICES 40
-#define SLICE 2500               /* decisions */
+#define SMALL	     1000U
+#define LARGE	     100000U
+#define KINDS	     48
+#define SLICES	     40
+#define SLICE	     2500 /* decisions */
 #define TARGET_RATIO 2.0
-#define TARGET_MIB 512
+#define TARGET_MIB   512
 
 struct world {
 	struct engine *engine;
@@ -33,7 +33,7 @@ struct world {
 	struct request kinds[KINDS];
 	uint32_t *pods;
 	uint32_t pods_count, pods_room, next_uid;
-	double best_ns;                  /* per decision, best slice */
+	double best_ns; /* per decision, best slice */
 	double total_ns;
 };
 
@@ -63,7 +63,7 @@ static void add_nodes(struct cluster *c, uint32_t nodes, const struct machine *m
 	for (uint32_t i = 0; i < nodes; i++) {
 		char name[32], spine[32], leaf[32], uuids[GPU_MAX][48];
 		const char *domains[] = { spine, leaf };
-		struct gpu_spec gpus[GPU_MAX] = {0};
+		struct gpu_spec gpus[GPU_MAX] = { 0 };
 		struct err err = ERR_INIT;
 		uint32_t node;
 
@@ -71,17 +71,26 @@ static void add_nodes(struct cluster *c, uint32_t nodes, const struct machine *m
 		snprintf(leaf, sizeof(leaf), "leaf-%u", i / 16);
 		snprintf(spine, sizeof(spine), "spine-%u", i / 256);
 		for (uint32_t g = 0; g < m->gpu_count; g++) {
-			snprintf(uuids[g], sizeof(uuids[g]), "GPU-%08x-0000-4000-8000-%012x", i, g);
-			gpus[g] = (struct gpu_spec){ .uuid = uuids[g], .model = m->model,
+			snprintf(uuids[g], sizeof(uuids[g]), "GPU-%08x-0000-4000-8000-%012x", i,
+				 g);
+			gpus[g] = (struct gpu_spec){ .uuid = uuids[g],
+						     .model = m->model,
 						     .mem_mib = m->gpu_mem_mib };
 		}
-		if (cluster_node_add(c, &(struct node_spec){
-			.name = name,
-			.allocatable = { .cpu_milli = m->cpu_milli,
-					 .mem_bytes = (int64_t)m->mem_mib << 20, .pods = 110 },
-			.gpus = gpus, .gpus_count = m->gpu_count, .links = links,
-			.domains = domains, .domains_count = 2,
-		}, &node, &err) < 0) {
+		if (cluster_node_add(
+			    c,
+			    &(struct node_spec){
+				    .name = name,
+				    .allocatable = { .cpu_milli = m->cpu_milli,
+						     .mem_bytes = (int64_t)m->mem_mib << 20,
+						     .pods = 110 },
+				    .gpus = gpus,
+				    .gpus_count = m->gpu_count,
+				    .links = links,
+				    .domains = domains,
+				    .domains_count = 2,
+			    },
+			    &node, &err) < 0) {
 			fprintf(stderr, "scale_bench: %s\n", err.text);
 			exit(1);
 		}
@@ -138,7 +147,8 @@ static void fill(struct world *w)
 {
 	const struct domain *root = cluster_domain(engine_cluster(w->engine), 0);
 
-	while (root->free_milli * 5 > root->total_milli && w->pods_count < w->pods_room && arrive(w))
+	while (root->free_milli * 5 > root->total_milli && w->pods_count < w->pods_room &&
+	       arrive(w))
 		;
 }
 
@@ -181,8 +191,9 @@ int main(void)
 	world_init(&large, LARGE, m, links);
 	fill(&large);
 	mib = resident_mib();
-	printf("%u nodes with %u GPUs each, %u pods, %u kinds of them: %.0f MiB resident "
-	       "(target %d): %s\n", LARGE, m->gpu_count, large.pods_count, KINDS, mib, TARGET_MIB,
+	printf("%u nodes with %u GPUs each, %u pods, %d kinds of them: %.0f MiB resident "
+	       "(target %d): %s\n",
+	       LARGE, m->gpu_count, large.pods_count, KINDS, mib, TARGET_MIB,
 	       mib <= TARGET_MIB ? "ok" : "MISSED");
 	world_init(&small, SMALL, m, links);
 	fill(&small);

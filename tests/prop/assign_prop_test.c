@@ -42,8 +42,11 @@ static bool oracle_fits(struct oracle *o, uint8_t ask, uint8_t unit)
 	if (unit == a->count)
 		return oracle_fits(o, (uint8_t)(ask + 1), 0);
 	for (uint32_t gpu = 0; gpu < o->node.gpus_count; gpu++) {
-		struct hold h = { .gpu = (uint8_t)gpu, .ask = ask, .kind = a->kind,
-				  .core_milli = a->core_milli, .group = a->group };
+		struct hold h = { .gpu = (uint8_t)gpu,
+				  .ask = ask,
+				  .kind = a->kind,
+				  .core_milli = a->core_milli,
+				  .group = a->group };
 		bool fits;
 
 		if (a->kind == ASK_WHOLE)
@@ -73,8 +76,9 @@ static void small_request(struct cluster *c, struct rng *rng, struct request *r)
 		random_ask(c, rng, r);
 		r->asks[i].bandwidth_mode = PICK_IGNORE;
 		r->asks[i].count = (uint8_t)(1 + rng_below(rng, 2));
-		r->asks[i].pinned = rng_chance(rng, 1, 8) ?
-			gpuset_range(rng_below(rng, 3), r->asks[i].count) : 0;
+		r->asks[i].pinned = rng_chance(rng, 1, 8)
+					    ? gpuset_range(rng_below(rng, 3), r->asks[i].count)
+					    : 0;
 		if (r->asks[i].kind == ASK_MIG) {
 			r->asks[i].kind = ASK_SHARE;
 			r->asks[i].core_milli = (uint16_t)(50 * rng_below(rng, 21));
@@ -120,7 +124,7 @@ static void check_node(uint64_t seed, struct rng *rng)
 		bool fits, expected;
 
 		small_request(c, rng, &r);
-		r.needs = (struct resources){0};
+		r.needs = (struct resources){ 0 };
 		memcpy(o.gpus, o.node.gpus, o.node.gpus_count * sizeof(*o.gpus));
 		o.node.gpus = o.gpus;
 		o.request = &r;

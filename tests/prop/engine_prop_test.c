@@ -116,7 +116,8 @@ static void submit(struct world *w)
 	if (v != FITS)
 		return;
 	snprintf(uid, sizeof(uid), "pod-%u", w->next_pod++);
-	if (engine_place(w->engine, &(struct pod_spec){ .uid = uid, .name = uid }, &r, &d, &pod) < 0)
+	if (engine_place(w->engine, &(struct pod_spec){ .uid = uid, .name = uid }, &r, &d, &pod) <
+	    0)
 		broken(w, "a decision could not be booked");
 	if (vec_push(&w->pods, pod) < 0)
 		broken(w, "out of memory");

@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "engine/policy/policy.h"
 
-#define TIE_ORDERS 8             /* for published policies, whose ties are random */
+#define TIE_ORDERS 8 /* for published policies, whose ties are random */
 
 static void need_data(void)
 {
@@ -19,14 +19,15 @@ static void need_data(void)
 /* The mean over the published orders that are here, or one of our own. */
 static struct openb_mean measure(const char *trace, const struct policy *policy, unsigned ties)
 {
-	struct openb_mean mean = {0};
+	struct openb_mean mean = { 0 };
 	unsigned seeds[10] = { 7 }, orders = openb_orders(trace, seeds);
 
 	for (unsigned i = 0; i < (orders ? orders : 1) * ties; i++) {
 		struct err err = ERR_INIT;
-		struct trace t = {0};
-		struct replay r = {0};
-		struct replay_config config = { .policy = policy, .seed = i % ties + 1,
+		struct trace t = { 0 };
+		struct replay r = { 0 };
+		struct replay_config config = { .policy = policy,
+						.seed = i % ties + 1,
 						.clock = &clock_system };
 		double at = 0;
 
@@ -47,7 +48,7 @@ static struct openb_mean measure(const char *trace, const struct policy *policy,
 	mean.at_95 /= mean.runs;
 	mean.at_100 /= mean.runs;
 	printf("# %-12s %-8s at 80: %.2f, at 95: %.2f, at 100: %.2f\n", trace, policy->name,
-		      mean.at_80, mean.at_95, mean.at_100);
+	       mean.at_80, mean.at_95, mean.at_100);
 	return mean;
 }
 
@@ -82,8 +83,8 @@ TEST(no_trace_packs_worse_than_with_fgd)
 }
 
 /* Against the published mean of the same orders. */
-static void check_reproduced(const char *trace, const char *published,
-			     const struct policy *policy, const double *figures, unsigned count)
+static void check_reproduced(const char *trace, const char *published, const struct policy *policy,
+			     const double *figures, unsigned count)
 {
 	struct openb_mean mean = measure(trace, policy, TIE_ORDERS);
 	double sum = 0;
@@ -100,8 +101,8 @@ TEST(the_published_policies_give_their_published_figures)
 	need_data();
 	check_reproduced("default", "FGD", &policy_fgd, (double[]){ 95.14, 95.06, 95.29 }, 3);
 	check_reproduced("gpuspec33", "FGD", &policy_fgd, (double[]){ 87.87, 87.89 }, 2);
-	check_reproduced("default", "BestFit", &policy_bestfit,
-			 (double[]){ 92.94, 92.97, 92.89 }, 3);
+	check_reproduced("default", "BestFit", &policy_bestfit, (double[]){ 92.94, 92.97, 92.89 },
+			 3);
 	check_reproduced("gpuspec33", "BestFit", &policy_bestfit, (double[]){ 80.23, 80.04 }, 2);
 }
 
