@@ -160,25 +160,22 @@ static int check_parts(struct claim *c, struct err *err)
 static void lay_together(struct draft *d, const struct claim *c)
 {
 	struct pack_card cards[GPU_MAX];
-	unsigned first[GPU_MAX], asks = d->request->asks_count;
+	unsigned asks = d->request->asks_count, count = (unsigned)c->count;
 	int card_of[ASK_MAX];
 
-	for (int64_t i = 0; i < c->count; i++)
+	for (unsigned i = 0; i < count; i++)
 		cards[i] = (struct pack_card){
 			.core_milli = c->core ? (uint32_t)c->core * 10 : CORE_WHOLE,
 			.mem_mib = c->mem_mib ? (uint32_t)c->mem_mib : UINT32_MAX,
 		};
 	for (unsigned i = 0; i < asks; i++) {
-		card_of[i] = pack_share(cards, (unsigned)c->count, &d->request->asks[i]);
+		card_of[i] = pack_share(cards, count, &d->request->asks[i]);
 		if (card_of[i] < 0)
 			return;
-		if (cards[card_of[i]].shares == 1)
-			first[card_of[i]] = i;
 	}
-	/* From the last on: merging moves those behind. */
-	for (unsigned i = asks; i-- > 0;)
-		if (first[card_of[i]] != i)
-			draft_merge(d, first[card_of[i]], i);
+	/* The first shares have a card each, in their order; the others join them. */
+	for (unsigned i = asks; i-- > count;)
+		draft_merge_last(d, (unsigned)card_of[i]);
 }
 
 /* Limits are there too: they must ask for the same. */

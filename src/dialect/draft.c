@@ -31,31 +31,24 @@ struct ask *draft_ask_for_all(struct draft *d, enum ask_kind kind, uint8_t count
 	return ask;
 }
 
-static void merge_box(struct wish_container *box, unsigned into, unsigned from)
-{
-	unsigned asks = box->asks;
-	unsigned below = asks & ((1u << from) - 1), above = asks >> (from + 1);
-
-	if (asks >> from & 1)
-		below |= 1u << into;
-	box->asks = (uint16_t)(below | above << from);
-	memmove(&box->take[from], &box->take[from + 1], ASK_MAX - from - 1);
-	box->take[ASK_MAX - 1] = 0;
-}
-
-void draft_merge(struct draft *d, unsigned into, unsigned from)
+void draft_merge_last(struct draft *d, unsigned into)
 {
 	struct request *r = d->request;
-	struct ask *asks = r->asks;
+	unsigned last = --r->asks_count;
+	struct ask *ask = &r->asks[into];
 
-	asks[into].core_milli = (uint16_t)(asks[into].core_milli + asks[from].core_milli);
-	asks[into].mem_mib += asks[from].mem_mib;
-	r->asks_count--;
-	memmove(&asks[from], &asks[from + 1], (r->asks_count - from) * sizeof(*asks));
+	ask->core_milli = (uint16_t)(ask->core_milli + r->asks[last].core_milli);
+	ask->mem_mib += r->asks[last].mem_mib;
 	/* Requests are compared byte by byte. */
-	memset(&asks[r->asks_count], 0, sizeof(*asks));
-	for (unsigned i = 0; i < d->wish->containers_count; i++)
-		merge_box(&d->wish->containers[i], into, from);
+	memset(&r->asks[last], 0, sizeof(*ask));
+	for (unsigned i = 0; i < d->wish->containers_count; i++) {
+		struct wish_container *box = &d->wish->containers[i];
+
+		if (!(box->asks >> last & 1))
+			continue;
+		box->asks &= (uint16_t) ~(1u << last);
+		box->asks |= (uint16_t)(1u << into);
+	}
 }
 
 uint32_t draft_cards(const struct draft *d)

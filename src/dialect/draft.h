@@ -46,9 +46,9 @@ struct ask *draft_ask_for_all(struct draft *d, enum ask_kind kind, uint8_t count
 /* A new ask; NULL with err set when there are too many. */
 struct ask *draft_ask(struct draft *d, enum ask_kind kind, uint8_t count, struct err *err);
 
-/* Two shares become one that is as large as both, for the containers of both.  The asks
- * after `from` move down by one; `into` is before it. */
-void draft_merge(struct draft *d, unsigned into, unsigned from);
+/* The last ask, a share of one card, becomes a part of an earlier one, which is then for the
+ * containers of both.  Their sum must fit a card. */
+void draft_merge_last(struct draft *d, unsigned into);
 
 /* Cards that the pod asks for, slices counted as one each. */
 uint32_t draft_cards(const struct draft *d);

@@ -76,12 +76,12 @@ static int check_part(const struct draft *d, const struct ask *ask, const struct
 	for (uint32_t left = gpus; left; left &= left - 1) {
 		unsigned id = gpuset_first(left), sharers = line->sharers[id];
 
-		if (sharers > 1 && (uint32_t)ask->core_milli * sharers > CORE_WHOLE)
+		if ((uint32_t)ask->core_milli * sharers > CORE_WHOLE)
 			return err_set(err, EINVAL,
 				       KEY_MAP " line %u: %u pods share GPU %u, which is less "
 					       "than the pod's limits ask for",
 				       line->line, sharers, id);
-		if (sharers > 1 && (uint64_t)ask->mem_mib * sharers > node->gpus[id].mem_mib)
+		if ((uint64_t)ask->mem_mib * sharers > node->gpus[id].mem_mib)
 			return err_set(err, EINVAL,
 				       KEY_MAP " line %u: %u pods share the %u MiB of GPU %u, "
 					       "which is less than the %u MiB that each asks for",

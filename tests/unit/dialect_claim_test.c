@@ -202,6 +202,10 @@ TEST(claims_that_make_no_sense_are_refused)
 		{ LIMIT("elasticgpu.io/gpu-core: 40")
 			  CLAIM("{devices: {count: 1, exclusivity: Shared, core: 30}}"),
 		  "GpuClaim c and the limits of its containers ask for different shares", 0 },
+		{ SHARES(30, 20, 10) SHARED("count: 1, memoryMiB: 10"),
+		  "GpuClaim c and the limits of its containers ask for different shares", 0 },
+		{ PLAIN CLAIM("{devices: {count: 33}}"),
+		  "GpuClaim c: devices.count is 33, it must be from 1 to 32", 0 },
 		{ SHARES(30, 21, 50) SHARED("count: 1"),
 		  "GpuClaim c asks for 1 GPUs, but the limits of its containers for 3", 0 },
 		{ SHARES(30, 20, 10) SHARED("count: 1, core: 50"),

@@ -119,6 +119,11 @@ TEST(limits_are_dealt_the_ids_in_their_order)
 	CHECK(bench_read(&b, LIMIT("0=alpha:1\\n1=alpha:1", "elasticgpu.io/gpu-core: 30")) == 0);
 	CHECK_INT(b.wish.request.asks[0].core_milli, 300);
 	CHECK(b.wish.request.asks[0].group != 0);
+	/* All that the sharers can have. */
+	CHECK(bench_read(&b,
+			 LIMIT("0=alpha:1\\n1=alpha:1",
+			       "elasticgpu.io/gpu-core: 50, elasticgpu.io/gpu-memory: 40000")) ==
+	      0);
 	bench_done(&b);
 }
 
@@ -176,6 +181,29 @@ TEST(an_init_container_takes_its_part_of_gpus_that_are_shared_unalike)
 	CHECK_INT(b.wish.containers[2].asks, 3);
 	CHECK_INT(b.wish.containers[2].take[0], 0);
 	CHECK_INT(b.wish.containers[2].take[1], 1);
+	bench_done(&b);
+}
+
+TEST(an_init_container_takes_from_every_part_in_turn)
+{
+	struct bench b;
+
+	bench_init(&b);
+	CHECK(bench_read(&b, POD("p-0", "", "0=alpha:0,1,2,3,4\\n1=alpha:1,2,3\\n2=alpha:3",
+				 "{initContainers: [" WHOLE("i", 4) "], containers: [" WHOLE(
+					 "main", 5) "]}")) == 0);
+	CHECK_INT(b.wish.request.asks_count, 3);
+	CHECK_INT(b.wish.request.asks[0].pinned, 1 << 0 | 1 << 4);
+	CHECK_INT(b.wish.request.asks[1].pinned, 1 << 1 | 1 << 2);
+	CHECK_INT(b.wish.request.asks[2].pinned, 1 << 3);
+	CHECK_INT(b.wish.containers[0].asks, 7);
+	CHECK_INT(b.wish.containers[1].asks, 3);
+	CHECK(bench_read(&b, POD("p-0", "", "0=alpha:0,1,2,3,4\\n1=alpha:1,2,3\\n2=alpha:3",
+				 "{initContainers: [" WHOLE("i", 3) "], containers: [" WHOLE(
+					 "main", 5) "]}")) == 0);
+	CHECK_INT(b.wish.containers[1].asks, 3);
+	CHECK_INT(b.wish.containers[1].take[0], 0);
+	CHECK_INT(b.wish.containers[1].take[1], 1);
 	bench_done(&b);
 }
 

@@ -180,6 +180,48 @@ TEST(the_pod_needs_the_greater_of_init_and_other_containers)
 	bench_done(&b);
 }
 
+/* Three containers with shares, then an init container. */
+#define MAINS(a, b, c)	  LIMITED("a", a) "," LIMITED("b", b) "," LIMITED("c", c)
+#define OVER(init, mains) INIT(LIMITED("init", init), mains)
+
+TEST(an_init_container_uses_the_share_that_suits_it_best)
+{
+	static const struct {
+		const char *yaml;
+		unsigned used, core_milli, mem_mib; /* which ask, and how large it is then */
+	} rows[] = {
+		/* The smallest that is enough, by core and then by memory. */
+		{ OVER(SHARE(30, 5), MAINS(SHARE(50, 9), SHARE(40, 9), SHARE(60, 9))), 1, 400, 9 },
+		{ OVER(SHARE(50, 9), MAINS(SHARE(40, 9), SHARE(50, 9), SHARE(60, 9))), 1, 500, 9 },
+		{ OVER(SHARE(50, 7), MAINS(SHARE(50, 9), SHARE(50, 8), SHARE(50, 6))), 1, 500, 8 },
+		/* The first of equals. */
+		{ OVER(SHARE(50, 7), MAINS(SHARE(50, 9), SHARE(50, 9), SHARE(50, 9))), 0, 500, 9 },
+		{ OVER(SHARE(60, 7), MAINS(SHARE(50, 9), SHARE(50, 9), SHARE(50, 9))), 0, 600, 9 },
+		/* None is enough: the largest is raised, in what it lacks. */
+		{ OVER(SHARE(90, 5), MAINS(SHARE(50, 9), SHARE(70, 9), SHARE(60, 9))), 1, 900, 9 },
+		{ OVER(SHARE(50, 20), MAINS(SHARE(50, 9), SHARE(50, 11), SHARE(50, 10))), 1, 500,
+		  20 },
+		{ OVER(SHARE(60, 5), MAINS(SHARE(50, 9), SHARE(60, 3), WHOLE(2))), 2, 0, 0 },
+	};
+	struct bench b;
+
+	bench_init(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CHECKF(bench_read(&b, rows[i].yaml) == 0, "row %zu: %s", i, b.err.text);
+		const struct ask *ask = &b.wish.request.asks[rows[i].used];
+		CHECK_INT(b.wish.request.asks_count, 3);
+		CHECKF(b.wish.containers[3].asks == 1u << rows[i].used, "row %zu: %u", i,
+		       b.wish.containers[3].asks);
+		CHECKF(ask->core_milli == rows[i].core_milli && ask->mem_mib == rows[i].mem_mib,
+		       "row %zu: %u, %u", i, ask->core_milli, ask->mem_mib);
+	}
+	/* Of whole cards that are as many, the first. */
+	CHECK(bench_read(&b, OVER(WHOLE(2), MAINS(WHOLE(2), WHOLE(2), WHOLE(3)))) == 0);
+	CHECK_INT(b.wish.containers[3].asks, 1);
+	CHECK_INT(b.wish.containers[3].take[0], 0);
+	bench_done(&b);
+}
+
 TEST(limits_that_make_no_sense_are_refused)
 {
 	static const struct bad_pod rows[] = {
