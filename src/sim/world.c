@@ -13,7 +13,8 @@
 #include "sim/world_private.h"
 #include "wire/json.h"
 
-#define ARENA_MAX ((size_t)2 << 30)
+#define ARENA_MAX   ((size_t)2 << 30)
+#define SCRATCH_MAX ((size_t)64 << 20)
 
 static const struct json *find_object(void *context, const char *kind, const char *namespace,
 				      const char *name)
@@ -58,6 +59,7 @@ int world_new(const struct fleet *fleet, const struct world_config *config, stru
 	w->config = *config;
 	w->lookup = (struct dialect_lookup){ w, find_object, index_taken };
 	arena_init(&w->arena, ARENA_MAX);
+	arena_init(&w->scratch, SCRATCH_MAX);
 	w->engine = engine_new(&engine_config);
 	w->planner = w->engine ? gang_planner_new(w->engine) : NULL;
 	int rc = w->planner ? add_nodes(w, err) : err_set(err, ENOMEM, "out of memory");
@@ -89,6 +91,7 @@ void world_free(struct world *w)
 	gang_planner_free(w->planner);
 	engine_free(w->engine);
 	arena_done(&w->arena);
+	arena_done(&w->scratch);
 	free(w);
 }
 

@@ -222,6 +222,32 @@ static int make_room(struct world *w, const struct troop *t, const struct gang_s
 	return gang_plan(w->planner, spec, g, err);
 }
 
+/* Whether a gang that asks for the same was refused, and nothing has changed since. */
+static bool is_stuck(const struct world *w, const struct troop *t, const struct ranks *r)
+{
+	const struct world_stuck_gang *s = &w->stuck_gang;
+	const struct wish *own = t->waiting.items[0]->wish;
+	bool preempts;
+
+	return s->wish && r->count == 1 && s->wish->gang.members == t->gang->members &&
+	       s->wish->gang.leaves == t->gang->leaves &&
+	       s->priority >= priority_of(t, &preempts) && (s->preempts || !preempts) &&
+	       request_equal(&s->wish->request, &own->request);
+}
+
+static void refuse_gang(struct world *w, const struct troop *t, const struct ranks *r,
+			const char *reason)
+{
+	struct world_stuck_gang *s = &w->stuck_gang;
+
+	all_wait(w, t, reason);
+	if (r->count != 1)
+		return;
+	s->wish = t->waiting.items[0]->wish;
+	s->priority = priority_of(t, &s->preempts);
+	snprintf(s->reason, sizeof(s->reason), "%s", reason);
+}
+
 static int place_ranks(struct world *w, const struct troop *t, const struct ranks *r,
 		       struct err *err)
 {
@@ -235,6 +261,10 @@ static int place_ranks(struct world *w, const struct troop *t, const struct rank
 		.leaf_rules = t->gang->leaves == LEAVES_REQUIRED ? GANG_REQUIRED : GANG_PREFERRED,
 		.latency_sensitive = first->request.latency_sensitive,
 	};
+	if (is_stuck(w, t, r)) {
+		all_wait(w, t, w->stuck_gang.reason);
+		return 0;
+	}
 	int rc = gang_plan(w->planner, &spec, &g, err);
 
 	if (rc == 0 && !g.placed)
@@ -244,7 +274,7 @@ static int place_ranks(struct world *w, const struct troop *t, const struct rank
 	if (g.placed)
 		settle_members(w, t, r->pods, r, &g, t->gang->members, &why);
 	else
-		all_wait(w, t, g.reason);
+		refuse_gang(w, t, r, g.reason);
 	return 0;
 }
 

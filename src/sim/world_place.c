@@ -46,7 +46,7 @@ void world_placed(struct world *w, struct world_pod *pod, uint32_t number,
 	pod->leaf = cluster_node(world_cluster(w), d->node)->domain;
 	pod->evicted_by = NULL;
 	pod->refused = false;
-	w->stuck_count = w->stuck_next = 0;
+	world_unstick(w);
 	set_text(pod, why->s);
 	world_tell(w, WORLD_EVENT_PLACED, pod);
 }
@@ -67,7 +67,7 @@ void world_waits(struct world *w, struct world_pod *pod, const char *text)
 void world_unplace(struct world *w, struct world_pod *pod, enum world_event event)
 {
 	engine_remove(w->engine, pod->number);
-	w->stuck_count = w->stuck_next = 0;
+	world_unstick(w);
 	pod->state = WORLD_PENDING;
 	/* It was read for a node that may be gone. */
 	pod->generation = w->generation - 1;
@@ -253,7 +253,7 @@ static int settle_once(struct world *w, struct err *err)
 	if (!turn)
 		return err_set(err, ENOMEM, "out of memory");
 	w->round++;
-	w->stuck_count = w->stuck_next = 0;
+	world_unstick(w);
 	int rc = waiting(w, turn, &count, err);
 	if (rc == 0)
 		rc = try_all(w, turn, count, err);

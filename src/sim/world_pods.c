@@ -206,6 +206,30 @@ static int take_index(struct world *w, struct world_pod *pod, struct err *err)
 	return 0;
 }
 
+static const char *keep(struct world *w, const char *text, bool *failed)
+{
+	const char *kept = text ? arena_strndup(&w->arena, text, strlen(text)) : NULL;
+
+	*failed |= text && !kept;
+	return kept;
+}
+
+/* What was read lies in scratch memory, with all that reading took. */
+static int keep_strings(struct world *w, struct wish *wish, struct err *err)
+{
+	bool failed = false;
+
+	wish->namespace = keep(w, wish->namespace, &failed);
+	wish->name = keep(w, wish->name, &failed);
+	wish->uid = keep(w, wish->uid, &failed);
+	wish->scheduler = keep(w, wish->scheduler, &failed);
+	wish->gang.name = keep(w, wish->gang.name, &failed);
+	wish->workload = keep(w, wish->workload, &failed);
+	for (unsigned i = 0; i < wish->containers_count; i++)
+		wish->containers[i].name = keep(w, wish->containers[i].name, &failed);
+	return failed ? no_memory(err) : 0;
+}
+
 /* The pod asks for this. */
 static int set_wish(struct world *w, struct world_pod *pod, const struct wish *wish,
 		    struct err *err)
@@ -242,7 +266,8 @@ int world_read_pod(struct world *w, struct world_pod *pod, struct err *err)
 		return no_memory(err);
 	memset(pod->memory, 0, sizeof(*pod->memory));
 	pod->generation = w->generation;
-	int rc = dialect_read(world_cluster(w), &w->lookup, &pod->source, &w->arena, pod->memory,
+	arena_reset(&w->scratch);
+	int rc = dialect_read(world_cluster(w), &w->lookup, &pod->source, &w->scratch, pod->memory,
 			      &complaint);
 	if (rc == -ENOMEM)
 		return no_memory(err);
@@ -251,6 +276,8 @@ int world_read_pod(struct world *w, struct world_pod *pod, struct err *err)
 		return 0;
 	}
 	const struct wish *wish = pod->memory;
+	if ((rc = keep_strings(w, pod->memory, err)) < 0)
+		return rc;
 	share(w, pod);
 	return set_wish(w, pod, wish, err);
 }

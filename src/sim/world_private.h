@@ -7,9 +7,9 @@
 #include "base/map.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "engine/gang.h"
 #include "sim/world.h"
 
-struct gang_planner;
 struct preemption;
 
 #define STUCK_MAX 16
@@ -29,6 +29,14 @@ struct world_gang {
 	VEC(struct world_pod *) members; /* those that are gone, too */
 };
 
+/* The gang that was refused last, as long as no pod is placed or leaves. */
+struct world_stuck_gang {
+	const struct wish *wish; /* of its members, who are all alike; NULL: none */
+	int32_t priority;
+	bool preempts;
+	char reason[GANG_REASON_MAX];
+};
+
 /* A request that nothing helps as long as no pod is placed or leaves. */
 struct world_stuck {
 	const struct request *request;
@@ -41,7 +49,8 @@ struct world {
 	struct world_config config;
 	struct engine *engine;
 	struct gang_planner *planner;
-	struct arena arena; /* wishes and names */
+	struct arena arena;   /* wishes and names */
+	struct arena scratch; /* of reading one pod */
 	VEC(struct world_pod *) pods;
 	struct map by_key;     /* "namespace/name" -> pod */
 	struct map objects;    /* "kind/namespace/name" -> struct json */
@@ -56,6 +65,7 @@ struct world {
 	uint64_t explained;  /* nodes compared for words, so far */
 	struct world_stuck stuck[STUCK_MAX];
 	uint32_t stuck_count, stuck_next;
+	struct world_stuck_gang stuck_gang;
 };
 
 /* world_pods.c: objects become pods. */
@@ -77,6 +87,8 @@ int world_kind(const char *kind, const char *name, const struct json *object, st
 /* world_refuse.c: what cannot be placed in this round, and why. */
 bool world_is_stuck(const struct world *w, const struct world_pod *pod);
 void world_add_stuck(struct world *w, const struct world_pod *pod);
+/* Something has changed: what was refused may be tried again. */
+void world_unstick(struct world *w);
 int world_tell_refused(struct world *w, struct world_pod **turn, size_t count, struct err *err);
 
 /* world_place.c */

@@ -39,6 +39,12 @@ void world_add_stuck(struct world *w, const struct world_pod *pod)
 	w->stuck_count = MIN(w->stuck_count + 1, STUCK_MAX);
 }
 
+void world_unstick(struct world *w)
+{
+	w->stuck_count = w->stuck_next = 0;
+	w->stuck_gang.wish = NULL;
+}
+
 static void explain(struct world *w, const struct world_pod *pod, struct strbuf *text)
 {
 	struct strbuf miss CLEANUP(strbuf_done) = STRBUF_INIT;

@@ -387,6 +387,27 @@ TEST(what_is_wrong_with_an_object_is_said_with_file_and_line)
 	}
 }
 
+/* Each of these would take minutes if pods were tried or explained one by one. */
+TEST(tens_of_thousands_of_pods_that_ask_for_the_same_are_cheap)
+{
+	static const char *const texts[] = {
+		"{kind: Deployment, metadata: {name: d}, spec: {replicas: 50000, template: {spec:"
+		" {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}",
+		"{kind: Job, metadata: {name: j, annotations: {topology.scheduler/gpu-count:"
+		" '50000'}}, spec: {parallelism: 50000, template: {spec: {containers: [{name: "
+		"c}]}}}}",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct err err = ERR_INIT;
+		uint32_t pods;
+
+		submit(texts[i], &err, &pods);
+		CHECK_STR(err.text, "");
+		CHECK_INT(pods, 50000);
+	}
+}
+
 /* Pods and ReplicaSets as `kubectl get -o yaml` gives them, before their owners. */
 TEST(a_workload_whose_pods_are_given_makes_no_others)
 {
