@@ -7,6 +7,8 @@
 
 #define LONG "a-container-whose-name-is-as-long-as-kubernetes-lets-it-become"
 
+#define JUST "a-container-whose-name-is-as-long-as-a-key-lets-it-be" /* 53 letters */
+
 static const char *mig_uuid(void *context, uint32_t node, const struct hold *hold)
 {
 	(void)node;
@@ -176,6 +178,33 @@ TEST(an_init_container_is_told_only_of_what_it_asked_for)
 	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-i"),
 		  "GPU-alpha-0,GPU-alpha-1,MIG-1,GPU-alpha-5");
 	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-b"), "5,6");
+	/* Two slices of one card are two devices. */
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-a"),
+		  "GPU-alpha-0,GPU-alpha-1,MIG-1,MIG-1");
+	bench_done(&b);
+}
+
+TEST(two_shares_of_one_card_are_one_device)
+{
+	struct bench b;
+	struct annotations list;
+
+	bench_init(&b);
+	CHECK(bench_read(&b,
+			 "kind: Pod\nmetadata: {name: p}\nspec: {containers: ["
+			 "{name: a, resources: {limits: {elasticgpu.io/gpu-memory: 7}}},"
+			 "{name: b, resources: {limits: {elasticgpu.io/gpu-core: 20}}}]}\n") == 0);
+	struct decision d = { .node = cluster_node_find(b.cluster, "alpha") };
+	d.assignment.count = 2;
+	d.assignment.holds[0] = (struct hold){ .gpu = 6, .ask = 0, .kind = ASK_SHARE };
+	d.assignment.holds[1] = (struct hold){ .gpu = 6, .ask = 1, .kind = ASK_SHARE };
+	struct annotations_input in = input_of(&b, &d);
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	CHECK_STR(annotations_find(&list, "gpu.scheduling/visible-devices"), "6");
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-b"), "6");
+	CHECK(strstr(annotations_find(&list, "gpu.scheduling/decision"),
+		     "\"containers\":{\"a\":{\"gpus\":[0],\"coreMilli\":0,\"memoryMiB\":7},"
+		     "\"b\":{\"gpus\":[1],\"coreMilli\":200,\"memoryMiB\":0}}") != NULL);
 	bench_done(&b);
 }
 
@@ -217,6 +246,7 @@ TEST(long_container_names_make_legal_keys)
 	char key[ANNOTATION_KEY_MAX], other[ANNOTATION_KEY_MAX];
 
 	CHECK_STR(annotation_container_key("main", key), "elasticgpu.io/container-main");
+	CHECK_STR(annotation_container_key(JUST, key), "elasticgpu.io/container-" JUST);
 	annotation_container_key(LONG, key);
 	CHECK_INT(strlen(strchr(key, '/') + 1), 63);
 	CHECK(annotation_key_check(key, NULL) == 0);

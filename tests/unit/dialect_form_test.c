@@ -10,7 +10,8 @@
 #define NAME_RULE                                                                       \
 	": a name has at most 63 lower-case letters, digits and '-', none of these at " \
 	"either end"
-#define LONG "a234567890123456789012345678901234567890123456789012345678901234"
+#define LONGEST "23456789012345678901234567890123456789012345678901234567890123"
+#define LONG	"a234567890123456789012345678901234567890123456789012345678901234"
 
 TEST(values_that_are_no_strings_are_refused)
 {
@@ -148,6 +149,8 @@ TEST(what_is_well_formed_passes)
 				   " elasticgpu.io/assumed: 'true'")) == 0);
 	CHECK(bench_read(&b, SPEC("{initContainers: , overhead: , containers: [{name: 'y',"
 				  " image: x, resources: {limits: , claims: []}}]}")) == 0);
+	/* As long as it may be. */
+	CHECK(bench_read(&b, SPEC("{containers: [{name: b" LONGEST "}]}")) == 0);
 	bench_done(&b);
 }
 

@@ -25,6 +25,8 @@ TEST(limits_become_asks)
 		{ "elasticgpu.io/qgpu-core: 20, elasticgpu.io/qgpu-memory: 7", ASK_SHARE, 1, 200,
 		  7, "" },
 		{ "nvidia.com/mig-1g.10gb: 2", ASK_MIG, 2, 0, 0, "1g.10gb" },
+		{ "nvidia.com/gpu: 32, nvidia.com/mig-1g.10gb: 0", ASK_WHOLE, 32, 0, 0, "" },
+		{ "elasticgpu.io/gpu-memory: 16777216", ASK_SHARE, 1, 0, 16777216, "" },
 		{ "nvidia.com/gpu: 2, elasticgpu.io/gpu-core: 200", ASK_WHOLE, 2, 0, 0, "" },
 	};
 	struct bench b;
