@@ -193,11 +193,15 @@ static int pod_number(struct cluster *c, uint32_t *ret)
 	return 0;
 }
 
-/* All holds, or none. */
-static bool holds_book(const struct node *n, const struct pod *pod, uint16_t seats)
+/* All holds, or none.  `back`: they were here before, also where there is no room for them
+ * since a card reported less memory, or no seat. */
+static bool holds_book(const struct cluster *c, const struct node *n, const struct pod *pod,
+		       bool back)
 {
 	for (uint16_t i = 0; i < pod->holds_count; i++) {
-		if (hold_book(n, &pod->holds[i], seats))
+		const struct hold *h = &pod->holds[i];
+
+		if (back ? hold_force(n, h) : hold_book(n, h, c->config.seats))
 			continue;
 		while (i--)
 			hold_release(n, &pod->holds[i]);
@@ -206,8 +210,7 @@ static bool holds_book(const struct node *n, const struct pod *pod, uint16_t sea
 	return true;
 }
 
-static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, uint16_t seats,
-		     uint32_t *ret)
+static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, bool back, uint32_t *ret)
 {
 	struct node *n = node_at(c, node);
 	uint32_t number;
@@ -217,7 +220,7 @@ static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, uint16_t
 	if (map_reserve(&c->pod_ids, c->pod_ids.len + 1) < 0 || pod_number(c, &number) < 0)
 		return -ENOMEM;
 	node_open(c, n);
-	if (!holds_book(n, pod, seats)) {
+	if (!holds_book(c, n, pod, back)) {
 		node_close(c, n);
 		c->free_pods.items[c->free_pods.len++] = number;
 		return -ENOSPC;
@@ -249,7 +252,7 @@ int cluster_pod_place(struct cluster *c, const struct pod_spec *spec, const stru
 	pod = pod_new(c, spec, r, a);
 	if (!pod)
 		return -ENOMEM;
-	rc = pod_enter(c, pod, node, c->config.seats, ret);
+	rc = pod_enter(c, pod, node, false, ret);
 	if (rc < 0)
 		pool_free(&c->pool, pod, pod->size);
 	return rc;
@@ -288,8 +291,7 @@ struct pod *cluster_pod_detach(struct cluster *c, uint32_t number)
 
 int cluster_pod_attach(struct cluster *c, struct pod *pod, uint32_t *ret)
 {
-	/* Shares that came since need no seat, so its own may look taken. */
-	return pod_enter(c, pod, pod->node, UINT16_MAX, ret);
+	return pod_enter(c, pod, pod->node, true, ret);
 }
 
 void cluster_pod_discard(struct cluster *c, struct pod *pod)

@@ -8,7 +8,7 @@
 #include "engine/plan.h"
 #include "engine/policy/policy.h"
 
-#define SEEDS 24
+#define SEEDS 120
 #define STEPS 400
 
 struct world {

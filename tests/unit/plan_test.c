@@ -147,6 +147,28 @@ TEST(a_pod_on_a_seat_gets_its_seat_back)
 	engine_free(e);
 }
 
+/* More is held than the card has by now: who was there comes back all the same. */
+TEST(a_pod_on_a_card_that_reports_less_memory_comes_back)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	struct box b = BOX("a", 1);
+	uint32_t a = box_add(e, &b), pod = put(e, "1", a, share(500, 9000));
+	struct plan *p;
+	uint64_t before;
+
+	put(e, "2", a, share(100, 7000));
+	b.gpus[0].mem_mib = 12000;
+	box_change(e, a, &b);
+	before = cluster_digest(c);
+	p = plan_begin(e);
+	CHECK_INT(plan_remove(p, pod), 0);
+	plan_rollback(p);
+	CHECK(cluster_digest(c) == before);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
 TEST(an_empty_plan_and_none_are_nothing)
 {
 	struct engine *e = fleet_new();
