@@ -94,7 +94,8 @@ static int muster(struct world *w, const struct world_pod *first, struct troop *
 		if (rc < 0)
 			return err_set(err, ENOMEM, "out of memory");
 	}
-	qsort(t->waiting.items, t->waiting.len, sizeof(t->waiting.items[0]), by_arrival);
+	if (t->waiting.len)
+		qsort(t->waiting.items, t->waiting.len, sizeof(t->waiting.items[0]), by_arrival);
 	return 0;
 }
 
