@@ -140,11 +140,11 @@ static enum verdict assign_asks(const struct choose *ch, const struct node *n,
 {
 	struct gpu gpus[GPU_MAX];
 	struct node trial = *n;
-	uint8_t order[ASK_MAX] = {0};
+	uint8_t order[ASK_MAX] = { 0 };
 
 	memcpy(gpus, n->gpus, n->gpus_count * sizeof(*gpus));
 	trial.gpus = gpus;
-	trial.state = 0;                 /* none that anybody has met */
+	trial.state = 0; /* none that anybody has met */
 	ask_order(ch->request, order);
 	for (uint8_t i = 0; i < ch->request->asks_count; i++) {
 		uint16_t from = ret->count;
@@ -162,8 +162,8 @@ static enum verdict assign_asks(const struct choose *ch, const struct node *n,
 	return FITS;
 }
 
-enum verdict assign_state(const struct cluster *c, const struct scorer *s,
-			  const struct request *r, const struct node *n, struct assignment *ret)
+enum verdict assign_state(const struct cluster *c, const struct scorer *s, const struct request *r,
+			  const struct node *n, struct assignment *ret)
 {
 	struct choose ch = { .scorer = s, .request = r, .seats = c->config.seats };
 	enum verdict v = fit_node_part(r, n);

@@ -17,9 +17,9 @@
 struct assignment {
 	uint16_t count;
 	struct hold holds[HOLD_MAX];
-	uint32_t gpus;            /* set of all ids that are used */
-	uint32_t apart;           /* those of asks that share with no other ask of the pod */
-	uint32_t weakest_gbps;    /* slowest pair inside one ask; UINT32_MAX: no pair */
+	uint32_t gpus;	       /* set of all ids that are used */
+	uint32_t apart;	       /* those of asks that share with no other ask of the pod */
+	uint32_t weakest_gbps; /* slowest pair inside one ask; UINT32_MAX: no pair */
 };
 
 struct scorer;
@@ -36,8 +36,8 @@ enum verdict fit_node(const struct cluster *c, const struct request *r, uint32_t
  * the same state (its name, labels and domain), the second at the state alone, so its
  * answer holds for every node of the same bucket. */
 enum verdict fit_identity(const struct cluster *c, const struct request *r, uint32_t node);
-enum verdict assign_state(const struct cluster *c, const struct scorer *s,
-			  const struct request *r, const struct node *n, struct assignment *ret);
+enum verdict assign_state(const struct cluster *c, const struct scorer *s, const struct request *r,
+			  const struct node *n, struct assignment *ret);
 
 /* The set of ids that one ask was given. */
 uint32_t assignment_gpus(const struct assignment *a, uint8_t ask);

@@ -39,8 +39,9 @@ struct node_kind {
 };
 
 #define EXTENDED_KEY_MAX 64
-#define STATE_MAX (sizeof(uint64_t) + sizeof(struct resources) + \
-		   EXTENDED_KEY_MAX * sizeof(int64_t) + GPU_MAX * sizeof(struct gpu_state))
+#define STATE_MAX                                                                           \
+	(sizeof(uint64_t) + sizeof(struct resources) + EXTENDED_KEY_MAX * sizeof(int64_t) + \
+	 GPU_MAX * sizeof(struct gpu_state))
 
 static char *put(char *at, const void *bytes, size_t n)
 {
@@ -117,7 +118,7 @@ int profile_of(struct cluster *c, const struct node *n, uint32_t *ret)
 	*ret = profile_number(c);
 	c->profiles.items[*ret] = (struct profile){ .bytes = bytes, .len = len, .nodes = 1 };
 	if (map_put_u32(&c->profile_ids, bytes, len, *ret) < 0)
-		abort();         /* reserved */
+		abort(); /* reserved */
 	return 0;
 }
 
@@ -164,7 +165,7 @@ int buckets_init(struct cluster *c)
 	c->key = malloc(STATE_MAX);
 	if (!c->key)
 		return -ENOMEM;
-	if (vec_push(&c->profiles, (struct profile){0}) < 0)
+	if (vec_push(&c->profiles, (struct profile){ 0 }) < 0)
 		return -ENOMEM;
 	return vec_push(&c->buckets, (struct bucket){ .nodes = 1 });
 }

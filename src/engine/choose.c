@@ -194,7 +194,7 @@ static enum verdict share_fits(const struct ask *a, const struct gpu *g, uint16_
 static enum verdict nearest(enum verdict a, enum verdict b)
 {
 	static const uint8_t distance[VERDICT_COUNT] = {
-		[FITS] = 9,           [NO_GPU_MEMORY] = 1, [NO_GPU_CORE] = 2,
+		[FITS] = 9,	      [NO_GPU_MEMORY] = 1, [NO_GPU_CORE] = 2,
 		[NO_SHARED_SEAT] = 3, [NO_FREE_GPU] = 4,   [UNHEALTHY_GPU] = 5,
 	};
 
@@ -266,11 +266,12 @@ static enum verdict choose_share(const struct choose *ch, uint8_t ask, const str
 		uint32_t gpu = share_best(ch, a, n, usable);
 
 		usable &= ~gpuset_one(gpu);
-		add_hold(ret, a, ask, (struct hold){
-			.gpu = (uint8_t)gpu,
-			.core_milli = a->core_milli,
-			.mem_mib = ask_mem_mib(a, &n->gpus[gpu]),
-		});
+		add_hold(ret, a, ask,
+			 (struct hold){
+				 .gpu = (uint8_t)gpu,
+				 .core_milli = a->core_milli,
+				 .mem_mib = ask_mem_mib(a, &n->gpus[gpu]),
+			 });
 	}
 	return FITS;
 }
@@ -334,17 +335,18 @@ static enum verdict choose_slices(const struct ask *a, uint8_t ask, const struct
 	gpuset_each(gpu, usable)
 		states[gpu] = n->gpus[gpu].mig;
 	for (uint8_t i = 0; i < a->count; i++) {
-		struct mig_choice choice = {0};
+		struct mig_choice choice = { 0 };
 		uint32_t gpu = 0;
 
 		if (!slice_best(n, states, usable, (unsigned)profile, &gpu, &choice))
 			return NO_MIG_SLICE;
 		mig_place(n->mig, &states[gpu], (unsigned)profile, choice.start);
-		add_hold(ret, a, ask, (struct hold){
-			.gpu = (uint8_t)gpu,
-			.mig_start = choice.start,
-			.mig_profile = (uint8_t)profile,
-		});
+		add_hold(ret, a, ask,
+			 (struct hold){
+				 .gpu = (uint8_t)gpu,
+				 .mig_start = choice.start,
+				 .mig_profile = (uint8_t)profile,
+			 });
 	}
 	return FITS;
 }

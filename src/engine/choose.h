@@ -9,7 +9,7 @@
 #include "engine/assign.h"
 
 struct choose {
-	const struct scorer *scorer;     /* may be NULL */
+	const struct scorer *scorer; /* may be NULL */
 	const struct request *request;
 	uint16_t seats;
 };

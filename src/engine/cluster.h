@@ -22,9 +22,9 @@
 #include "engine/request.h"
 
 #define DOMAIN_LEVELS_MAX 8
-#define DOMAIN_STEPS 16
-#define BLOCK_NODES 32           /* nodes of one leaf that the indexes treat as one */
-#define SEATS_DEFAULT 8          /* maxPodsPerSharedGpu */
+#define DOMAIN_STEPS	  16
+#define BLOCK_NODES	  32 /* nodes of one leaf that the indexes treat as one */
+#define SEATS_DEFAULT	  8  /* maxPodsPerSharedGpu */
 
 struct err;
 struct links;
@@ -33,24 +33,24 @@ struct assignment;
 
 enum gpu_use {
 	GPU_IDLE,
-	GPU_WHOLE,                /* one holder */
-	GPU_SHARED,               /* shares or seats */
-	GPU_SLICED,               /* MIG */
+	GPU_WHOLE,  /* one holder */
+	GPU_SHARED, /* shares or seats */
+	GPU_SLICED, /* MIG */
 };
 
 struct gpu {
-	uint32_t uuid;            /* cluster_intern() */
-	uint32_t mem_mib;         /* 0: unknown, never a limit */
-	int32_t mem_free_mib;     /* negative: more is held than the card has, see hold_force() */
-	uint32_t group;           /* only pods of this group may share it; 0: everybody */
+	uint32_t uuid;	      /* cluster_intern() */
+	uint32_t mem_mib;     /* 0: unknown, never a limit */
+	int32_t mem_free_mib; /* negative: more is held than the card has, see hold_force() */
+	uint32_t group;	      /* only pods of this group may share it; 0: everybody */
 	uint16_t model;
 	int16_t core_free_milli;
-	uint16_t tenants;         /* holds on it */
-	uint8_t use;              /* enum gpu_use */
+	uint16_t tenants; /* holds on it */
+	uint8_t use;	  /* enum gpu_use */
 	uint8_t healthy;
 	uint8_t numa, island;
-	uint8_t load_percent;     /* measured */
-	uint8_t mig_mode;         /* 1: only slices can be had from it */
+	uint8_t load_percent; /* measured */
+	uint8_t mig_mode;     /* 1: only slices can be had from it */
 	struct mig_state mig;
 };
 
@@ -64,14 +64,14 @@ static inline uint32_t ask_mem_mib(const struct ask *a, const struct gpu *g)
 
 struct taint {
 	uint32_t key, value;
-	uint8_t effect;           /* enum taint_effect */
+	uint8_t effect; /* enum taint_effect */
 	uint8_t unused[3];
 };
 
 /* What the caller says of a node.  Copied, except links and mig: those are borrowed until the
  * node is changed, or removed (and while slices of that geometry are in use). */
 struct gpu_spec {
-	const char *uuid;         /* unique in the cluster */
+	const char *uuid; /* unique in the cluster */
 	const char *model;
 	uint32_t mem_mib;
 	uint8_t numa;
@@ -87,88 +87,88 @@ struct node_spec {
 	uint32_t extended_count;
 	const struct gpu_spec *gpus;
 	uint32_t gpus_count;
-	const struct links *links;             /* NULL: nothing is known, all pairs alike */
-	const struct mig_geometry *mig;        /* NULL: no GPU here can be sliced */
-	const char *const *domains;            /* outermost first, the leaf last */
+	const struct links *links;	/* NULL: nothing is known, all pairs alike */
+	const struct mig_geometry *mig; /* NULL: no GPU here can be sliced */
+	const char *const *domains;	/* outermost first, the leaf last */
 	uint32_t domains_count;
 	const struct label *labels;
 	uint32_t labels_count;
 	const struct taint *taints;
 	uint32_t taints_count;
-	uint32_t network_gbps;                 /* 0: unknown */
-	uint16_t performance_milli;            /* history, 1000 = as good as any; 0: unknown = 1000 */
+	uint32_t network_gbps;	    /* 0: unknown */
+	uint16_t performance_milli; /* history, 1000 = as good as any; 0: unknown = 1000 */
 	bool unschedulable;
 };
 
 struct node {
-	const char *name;         /* NULL: the place is empty */
+	const char *name; /* NULL: the place is empty */
 	struct gpu *gpus;
 	const struct links *links;
 	const struct mig_geometry *mig;
 	struct resources allocatable;
 	struct resources free;
-	struct extended *extended;             /* what is free */
+	struct extended *extended; /* what is free */
 	struct extended *extended_total;
-	struct label *labels;                  /* sorted by key */
+	struct label *labels; /* sorted by key */
 	struct taint *taints;
-	uint64_t rank;            /* order of names; ties go to the smallest */
-	uint32_t domain;          /* leaf */
-	uint32_t slot;            /* place in the index: block * BLOCK_NODES + i */
+	uint64_t rank;	 /* order of names; ties go to the smallest */
+	uint32_t domain; /* leaf */
+	uint32_t slot;	 /* place in the index: block * BLOCK_NODES + i */
 	uint32_t bucket;
-	uint32_t state;           /* number of the state it is in: another for every other state */
-	uint32_t first_pod;       /* POD_NONE, or head of the list of placements */
+	uint32_t state;	    /* number of the state it is in: another for every other state */
+	uint32_t first_pod; /* POD_NONE, or head of the list of placements */
 	uint32_t network_gbps;
-	uint32_t profile;         /* number of its static part: nodes alike share it */
-	uint32_t idle;            /* set of idle GPUs: healthy, wholly free, not in MIG mode */
-	uint32_t free_milli;      /* GPU not booked, healthy cards */
-	uint32_t total_milli;     /* of healthy cards */
-	uint16_t top_core_milli;  /* most core free on one card that takes shares */
+	uint32_t profile;	 /* number of its static part: nodes alike share it */
+	uint32_t idle;		 /* set of idle GPUs: healthy, wholly free, not in MIG mode */
+	uint32_t free_milli;	 /* GPU not booked, healthy cards */
+	uint32_t total_milli;	 /* of healthy cards */
+	uint16_t top_core_milli; /* most core free on one card that takes shares */
 	uint16_t performance_milli;
 	uint16_t extended_count, labels_count, taints_count;
 	uint8_t gpus_count;
-	uint8_t idle_gpus;        /* how many are in `idle` */
+	uint8_t idle_gpus; /* how many are in `idle` */
 	uint8_t unschedulable;
 };
 
 /* A place in the fabric: the root, a spine, a leaf, an NVLink domain ... */
 struct domain {
 	const char *name;
-	uint32_t parent;          /* DOMAIN_NONE for the root */
-	uint32_t first_child, last_child;      /* DOMAIN_NONE: no domain below */
-	uint32_t next_sibling;    /* in natural order of names (leaf-2 before leaf-10): adjacency */
-	uint32_t position;        /* among its siblings, counted from 0 */
-	uint8_t level;            /* 0 is the root */
-	uint32_t nodes, gpus;     /* below it */
-	uint64_t free_milli;      /* GPU not booked, healthy cards */
+	uint32_t parent;		  /* DOMAIN_NONE for the root */
+	uint32_t first_child, last_child; /* DOMAIN_NONE: no domain below */
+	uint32_t next_sibling; /* in natural order of names (leaf-2 before leaf-10): adjacency */
+	uint32_t position;     /* among its siblings, counted from 0 */
+	uint8_t level;	       /* 0 is the root */
+	uint32_t nodes, gpus;  /* below it */
+	uint64_t free_milli;   /* GPU not booked, healthy cards */
 	uint64_t total_milli;
-	uint32_t nodes_by_idle[GPU_MAX + 1];   /* schedulable nodes with exactly n idle GPUs */
-	uint32_t *blocks;         /* the blocks that hold the nodes directly in it, cluster_block_node() */
+	uint32_t nodes_by_idle[GPU_MAX + 1]; /* schedulable nodes with exactly n idle GPUs */
+	uint32_t *blocks; /* the blocks that hold the nodes directly in it, cluster_block_node() */
 	uint32_t blocks_count, blocks_room;
-	uint32_t step;            /* utilisation, rounded down to sixteenths (DOMAIN_STEPS) */
+	uint32_t step; /* utilisation, rounded down to sixteenths (DOMAIN_STEPS) */
 };
 
 /* Who holds what. */
 #define POD_NONE UINT32_MAX
 
-struct hold {                     /* a part of one GPU */
-	uint8_t gpu;              /* id in the node */
-	uint8_t ask;              /* which ask of the request */
-	uint8_t mig_start;        /* slices only */
-	uint8_t mig_profile;      /* index in the node's geometry, slices only */
-	uint8_t kind;             /* enum ask_kind */
+struct hold {		     /* a part of one GPU */
+	uint8_t gpu;	     /* id in the node */
+	uint8_t ask;	     /* which ask of the request */
+	uint8_t mig_start;   /* slices only */
+	uint8_t mig_profile; /* index in the node's geometry, slices only */
+	uint8_t kind;	     /* enum ask_kind */
 	uint8_t unused;
-	uint16_t core_milli;      /* shares only, as the next two */
+	uint16_t core_milli; /* shares only, as the next two */
 	uint32_t mem_mib;
 	uint32_t group;
 };
 
 struct pod_spec {
-	const char *uid;          /* unique; also accepted: "namespace/name" in simulations */
-	const char *name;         /* for people */
+	const char *uid;  /* unique; also accepted: "namespace/name" in simulations */
+	const char *name; /* for people */
 	int32_t priority;
-	uint32_t gang;            /* 0, or a number the caller gives its gangs */
-	uint64_t started;         /* any clock; later means younger */
-	uint8_t disruptable;      /* 0: no budget; 1: removing it violates a PodDisruptionBudget */
+	uint32_t gang;	     /* 0, or a number the caller gives its gangs */
+	uint64_t started;    /* any clock; later means younger */
+	uint8_t disruptable; /* 0: no budget; 1: removing it violates a PodDisruptionBudget */
 };
 
 struct pod {
@@ -178,9 +178,9 @@ struct pod {
 	struct hold *holds;
 	uint64_t started;
 	uint32_t node;
-	uint32_t next, previous;  /* on the same node */
+	uint32_t next, previous; /* on the same node */
 	uint32_t gang;
-	uint32_t size;            /* of this record, in bytes */
+	uint32_t size; /* of this record, in bytes */
 	int32_t priority;
 	uint16_t holds_count;
 	uint8_t extended_count;
@@ -188,12 +188,12 @@ struct pod {
 };
 
 struct cluster_config {
-	uint64_t seed;            /* of the hash maps */
-	uint64_t shuffle;         /* not 0: ties by a random order of the nodes from this seed */
-	uint16_t seats;           /* pods on a card in shared mode; 0: SEATS_DEFAULT */
+	uint64_t seed;	  /* of the hash maps */
+	uint64_t shuffle; /* not 0: ties by a random order of the nodes from this seed */
+	uint16_t seats;	  /* pods on a card in shared mode; 0: SEATS_DEFAULT */
 };
 
-struct cluster *cluster_new(const struct cluster_config *config);   /* NULL: out of memory */
+struct cluster *cluster_new(const struct cluster_config *config); /* NULL: out of memory */
 void cluster_free(struct cluster *c);
 
 /* Numbers for strings.  0 is the empty string; UINT32_MAX: out of memory. */
@@ -225,7 +225,7 @@ int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec
 void cluster_node_remove(struct cluster *c, uint32_t node);
 void cluster_gpu_health(struct cluster *c, uint32_t node, uint8_t gpu, bool healthy);
 
-uint32_t cluster_node_find(const struct cluster *c, const char *name);   /* or NODE_NONE */
+uint32_t cluster_node_find(const struct cluster *c, const char *name); /* or NODE_NONE */
 /* The GPU of that UUID; false if there is none. */
 bool cluster_gpu_find(const struct cluster *c, const char *uuid, uint32_t *node, uint8_t *gpu);
 /* Nodes are numbered below this; some numbers may be empty (name == NULL). */
@@ -233,7 +233,7 @@ uint32_t cluster_nodes_end(const struct cluster *c);
 uint32_t cluster_nodes_count(const struct cluster *c);
 const struct node *cluster_node(const struct cluster *c, uint32_t node);
 
-uint32_t cluster_domains(const struct cluster *c);      /* domain 0 is the root */
+uint32_t cluster_domains(const struct cluster *c); /* domain 0 is the root */
 const struct domain *cluster_domain(const struct cluster *c, uint32_t domain);
 /* The domain with this path (outermost first), or DOMAIN_NONE. */
 uint32_t cluster_domain_find(const struct cluster *c, const char *const *path, uint32_t n);
@@ -254,9 +254,9 @@ void cluster_pod_remove(struct cluster *c, uint32_t pod);
 /* Takes a pod off its node but keeps its record, to put it back with the same holds.
  * Detach and attach in reverse order give the same numbers again. */
 struct pod *cluster_pod_detach(struct cluster *c, uint32_t pod);
-int cluster_pod_attach(struct cluster *c, struct pod *pod, uint32_t *ret);  /* as place */
-void cluster_pod_discard(struct cluster *c, struct pod *pod);    /* a detached one */
-uint32_t cluster_pod_find(const struct cluster *c, const char *uid);     /* or POD_NONE */
+int cluster_pod_attach(struct cluster *c, struct pod *pod, uint32_t *ret); /* as place */
+void cluster_pod_discard(struct cluster *c, struct pod *pod);		   /* a detached one */
+uint32_t cluster_pod_find(const struct cluster *c, const char *uid);	   /* or POD_NONE */
 const struct pod *cluster_pod(const struct cluster *c, uint32_t pod);
 uint32_t cluster_pods_count(const struct cluster *c);
 /* Pods are numbered below this; cluster_pod() is NULL for numbers not in use. */
@@ -266,6 +266,6 @@ uint32_t cluster_pods_end(const struct cluster *c);
 uint64_t cluster_digest(const struct cluster *c);
 /* Recomputes every aggregate from the records and compares; NULL or what is wrong. */
 const char *cluster_check(const struct cluster *c);
-uint64_t cluster_memory(const struct cluster *c);       /* bytes, as allocated */
+uint64_t cluster_memory(const struct cluster *c); /* bytes, as allocated */
 
 #endif

@@ -13,8 +13,18 @@ static uint64_t hash_text(const char *s, uint64_t seed)
 static uint64_t digest_gpu(const struct cluster *c, const struct gpu *g, uint64_t seed)
 {
 	uint32_t figures[] = {
-		g->mem_mib, (uint32_t)g->mem_free_mib, (uint32_t)g->core_free_milli, g->tenants, g->use, g->healthy,
-		g->numa, g->island, g->mig_mode, g->mig.used, g->mig.compute, g->mig.media,
+		g->mem_mib,
+		(uint32_t)g->mem_free_mib,
+		(uint32_t)g->core_free_milli,
+		g->tenants,
+		g->use,
+		g->healthy,
+		g->numa,
+		g->island,
+		g->mig_mode,
+		g->mig.used,
+		g->mig.compute,
+		g->mig.media,
 	};
 	uint64_t sum = hash_bytes(figures, sizeof(figures), seed);
 
@@ -131,7 +141,7 @@ static const char *check_node(const struct cluster *c, const struct node *n)
 static const char *check_domain(const struct cluster *c, uint32_t number)
 {
 	const struct domain *d = &c->domains.items[number];
-	uint32_t nodes = 0, gpus = 0, by_idle[GPU_MAX + 1] = {0};
+	uint32_t nodes = 0, gpus = 0, by_idle[GPU_MAX + 1] = { 0 };
 	uint64_t free_milli = 0, total_milli = 0;
 
 	for (size_t i = 0; i < c->by_name.len; i++) {
@@ -153,7 +163,7 @@ static const char *check_domain(const struct cluster *c, uint32_t number)
 
 static const char *check_models(const struct cluster *c)
 {
-	uint64_t free_milli[MODEL_MAX] = {0};
+	uint64_t free_milli[MODEL_MAX] = { 0 };
 
 	for (size_t i = 0; i < c->by_name.len; i++) {
 		const struct node *n = &c->nodes.items[c->by_name.items[i]];
@@ -161,8 +171,9 @@ static const char *check_models(const struct cluster *c)
 		if (n->gpus_count)
 			free_milli[node_model(n)] += n->free_milli;
 	}
-	return memcmp(free_milli, c->model_free_milli, sizeof(free_milli)) ?
-		       "a model's free GPU is not the sum of its nodes" : NULL;
+	return memcmp(free_milli, c->model_free_milli, sizeof(free_milli))
+		       ? "a model's free GPU is not the sum of its nodes"
+		       : NULL;
 }
 
 const char *cluster_check(const struct cluster *c)

@@ -25,38 +25,38 @@
 #include "base/vec.h"
 #include "engine/cluster.h"
 
-#define LOG_SIZE (1u << 16)
+#define LOG_SIZE     (1u << 16)
 #define BUCKET_EMPTY 0
-#define NODES_MAX 1000000u
-#define LOGGED_NODES 2048         /* of a domain whose steps are told block by block */
+#define NODES_MAX    1000000u
+#define LOGGED_NODES 2048 /* of a domain whose steps are told block by block */
 #define RESOURCE_MAX (INT64_C(1) << 48)
 
 enum change_kind { CHANGE_VOID, CHANGE_SLOT, CHANGE_BLOCK };
 
 struct change {
-	uint32_t at;                     /* slot or block */
-	uint32_t bucket;                 /* that the slot is in now */
-	uint32_t cpu_milli;              /* free; UINT32_MAX: that or more */
-	uint16_t top_core_milli;         /* as in the node */
+	uint32_t at;		 /* slot or block */
+	uint32_t bucket;	 /* that the slot is in now */
+	uint32_t cpu_milli;	 /* free; UINT32_MAX: that or more */
+	uint16_t top_core_milli; /* as in the node */
 	uint8_t idle_gpus;
-	uint8_t kind;                    /* enum change_kind */
+	uint8_t kind; /* enum change_kind */
 };
 
 #define PROFILE_NONE 0
 
 struct profile {
-	char *bytes;                     /* NULL: not in use */
+	char *bytes; /* NULL: not in use */
 	size_t len;
-	uint32_t nodes;                  /* that share it */
+	uint32_t nodes; /* that share it */
 	uint32_t next_free;
 };
 
 struct bucket {
 	char *key;
-	uint64_t hash;                   /* of the key */
+	uint64_t hash; /* of the key */
 	uint32_t key_len;
-	uint32_t nodes;                  /* that are in this state; 0: free */
-	uint32_t state;                  /* its number */
+	uint32_t nodes; /* that are in this state; 0: free */
+	uint32_t state; /* its number */
 	uint32_t next_free;
 };
 
@@ -67,41 +67,41 @@ struct cluster {
 
 	struct map string_ids;
 	VEC(char *) strings;
-	uint32_t models[MODEL_MAX];      /* string numbers */
+	uint32_t models[MODEL_MAX]; /* string numbers */
 	uint32_t models_count;
 	uint64_t model_free_milli[MODEL_MAX];
-	struct map profile_ids;          /* static parts of nodes, as bytes */
+	struct map profile_ids; /* static parts of nodes, as bytes */
 	VEC(struct profile) profiles;
-	uint32_t free_profile;           /* 0: none */
+	uint32_t free_profile; /* 0: none */
 
 	VEC(struct node) nodes;
 	VEC(uint32_t) free_nodes;
-	VEC(uint32_t) by_name;           /* node numbers in order of names */
+	VEC(uint32_t) by_name; /* node numbers in order of names */
 	struct map node_ids;
-	struct map gpu_ids;              /* UUID -> node * GPU_MAX + id */
+	struct map gpu_ids; /* UUID -> node * GPU_MAX + id */
 
 	VEC(struct domain) domains;
 	VEC(char *) domain_keys;
-	struct map domain_ids;           /* parent number and name -> domain */
+	struct map domain_ids; /* parent number and name -> domain */
 
 	VEC(uint32_t) block_domain;
-	VEC(uint16_t) block_model;       /* of all GPUs in the block; MODEL_NONE: no GPUs */
-	VEC(uint32_t) block_used;        /* bits: slots that have a node */
+	VEC(uint16_t) block_model; /* of all GPUs in the block; MODEL_NONE: no GPUs */
+	VEC(uint32_t) block_used;  /* bits: slots that have a node */
 	uint32_t *slot_node, *slot_bucket, *slot_state, *slot_change;
 	uint64_t *slot_rank;
-	uint32_t ranks_epoch;            /* moves when all ranks were given anew */
+	uint32_t ranks_epoch; /* moves when all ranks were given anew */
 	size_t slots_room;
 
 	VEC(struct bucket) buckets;
-	uint32_t *bucket_table;          /* numbers by hash, linear probing; 0: empty */
-	uint32_t bucket_table_size;      /* a power of two */
-	uint32_t free_bucket;            /* 0: none */
+	uint32_t *bucket_table;	    /* numbers by hash, linear probing; 0: empty */
+	uint32_t bucket_table_size; /* a power of two */
+	uint32_t free_bucket;	    /* 0: none */
 	uint32_t last_state;
-	char *key;                       /* scratch for the bytes of one state */
+	char *key; /* scratch for the bytes of one state */
 
 	struct change *log;
-	uint64_t log_head;               /* entries ever written */
-	uint32_t steps_epoch;            /* moves when a large domain has changed its step */
+	uint64_t log_head;    /* entries ever written */
+	uint32_t steps_epoch; /* moves when a large domain has changed its step */
 
 	VEC(struct pod *) pods;
 	VEC(uint32_t) free_pods;

@@ -42,7 +42,7 @@ static int natural_compare(const char *a, const char *b)
 	}
 	if (*a || *b)
 		return *a ? 1 : -1;
-	return strcmp(a0, b0);           /* leaf-1 and leaf-01 are two leaves */
+	return strcmp(a0, b0); /* leaf-1 and leaf-01 are two leaves */
 }
 
 static void renumber(struct cluster *c, uint32_t parent)

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define INDEX_BYTES_DEFAULT (UINT64_C(192) << 20)   /* 300 classes at 100,000 nodes */
+#define INDEX_BYTES_DEFAULT (UINT64_C(192) << 20) /* 300 classes at 100,000 nodes */
 
 struct engine {
 	struct engine_config config;
@@ -16,7 +16,7 @@ struct engine {
 	struct scorer scorer;
 	struct mix *mix;
 	struct index *index;
-	bool mix_changed, prices_due;    /* and the policy has not looked yet */
+	bool mix_changed, prices_due; /* and the policy has not looked yet */
 	uint32_t learned_nodes, learned_models;
 };
 
@@ -169,8 +169,7 @@ enum verdict engine_decide(struct engine *e, const struct request *r, struct dec
 	return node == NODE_NONE ? miss : decide_on(e, r, node, ret);
 }
 
-enum verdict engine_decide_afresh(struct engine *e, const struct request *r,
-				  struct decision *ret)
+enum verdict engine_decide_afresh(struct engine *e, const struct request *r, struct decision *ret)
 {
 	const struct cluster *c = e->cluster;
 	int32_t best = NODE_GONE - VERDICT_COUNT;

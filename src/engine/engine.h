@@ -24,26 +24,29 @@ struct scorer;
 
 /* Shares of the four parts in a score.  Only their proportions count. */
 struct weights {
-	uint32_t availability;    /* what stays usable for the work that is known to come */
-	uint32_t alignment;       /* links and NUMA inside the node */
-	uint32_t utilization;     /* of the node's domains */
-	uint32_t performance;     /* how the node did before */
+	uint32_t availability; /* what stays usable for the work that is known to come */
+	uint32_t alignment;    /* links and NUMA inside the node */
+	uint32_t utilization;  /* of the node's domains */
+	uint32_t performance;  /* how the node did before */
 };
-#define WEIGHTS_DEFAULT { 400, 300, 200, 100 }
+#define WEIGHTS_DEFAULT            \
+	{                          \
+		400, 300, 200, 100 \
+	}
 
 struct engine_config {
 	struct cluster_config cluster;
-	const struct policy *policy;           /* NULL: the default */
-	struct weights weights;                /* all 0: the defaults */
-	uint32_t max_nodes_per_leaf;           /* 0: as the fabric has them */
+	const struct policy *policy; /* NULL: the default */
+	struct weights weights;	     /* all 0: the defaults */
+	uint32_t max_nodes_per_leaf; /* 0: as the fabric has them */
 	uint32_t max_gpus_per_leaf;
-	uint64_t index_bytes;                  /* memory for class indexes; 0: 192 MiB */
-	uint64_t seed;                         /* of the random policy */
+	uint64_t index_bytes; /* memory for class indexes; 0: 192 MiB */
+	uint64_t seed;	      /* of the random policy */
 };
 
 /* The parts of a score, each 0..PART_MAX, before weighing.  The price of the node's GPU
  * model, 0..PRICE_MAX, is taken off the availability. */
-#define PART_MAX 100000000
+#define PART_MAX  100000000
 #define PRICE_MAX (4 * PART_MAX)
 struct parts {
 	int32_t availability, alignment, utilization, performance;
@@ -56,12 +59,12 @@ struct decision {
 	struct assignment assignment;
 };
 
-struct engine *engine_new(const struct engine_config *config);      /* NULL: out of memory */
+struct engine *engine_new(const struct engine_config *config); /* NULL: out of memory */
 void engine_free(struct engine *e);
 struct cluster *engine_cluster(struct engine *e);
 const struct engine_config *engine_config(const struct engine *e);
 const struct scorer *engine_scorer(const struct engine *e);
-const struct index *engine_index(const struct engine *e);    /* for its statistics */
+const struct index *engine_index(const struct engine *e); /* for its statistics */
 
 /* Counts one arrival of such work towards the learned mix. */
 void engine_arrived(struct engine *e, const struct request *r);
@@ -70,11 +73,11 @@ void engine_arrived(struct engine *e, const struct request *r);
 void engine_mix_add(struct engine *e, const struct request *r);
 
 /* The best node and its GPUs, or the nearest miss of all nodes (NODE_GONE if there are
- * none).  Changes nothing but caches (and learns of a cluster that has become another).  Equal to engine_decide_afresh() always. */
+ * none).  Changes nothing but caches, and learns anew of a cluster that has become another
+ * one.  Equal to engine_decide_afresh() always. */
 enum verdict engine_decide(struct engine *e, const struct request *r, struct decision *ret);
 /* The same answer by visiting every node; the oracle of the tests. */
-enum verdict engine_decide_afresh(struct engine *e, const struct request *r,
-				  struct decision *ret);
+enum verdict engine_decide_afresh(struct engine *e, const struct request *r, struct decision *ret);
 
 /* The score of this node for the request, with its parts; the verdict if it does not fit. */
 enum verdict engine_score(struct engine *e, const struct request *r, uint32_t node,

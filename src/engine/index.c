@@ -73,8 +73,8 @@ static void class_evict(struct index *ix, struct request_class *k)
 static void class_account(struct index *ix, struct request_class *k)
 {
 	ix->bytes -= k->bytes;
-	k->bytes = sizeof(*k) + k->blocks_room * (sizeof(*k->best) + sizeof(*k->tree) +
-						   sizeof(*k->full)) +
+	k->bytes = sizeof(*k) +
+		   k->blocks_room * (sizeof(*k->best) + sizeof(*k->tree) + sizeof(*k->full)) +
 		   (uint64_t)k->blocks_room * BLOCK_NODES *
 			   (sizeof(*k->values) + (k->by_identity ? sizeof(*k->identity) : 0));
 	ix->bytes += k->bytes;

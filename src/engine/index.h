@@ -18,7 +18,7 @@
 
 struct index;
 
-struct index *index_new(const struct scorer *s, uint64_t max_bytes);     /* NULL: out of memory */
+struct index *index_new(const struct scorer *s, uint64_t max_bytes); /* NULL: out of memory */
 void index_free(struct index *ix);
 
 /* The best node that fits and its score; or NODE_NONE with the nearest miss.
@@ -33,8 +33,8 @@ int32_t index_value(const struct scorer *s, const struct request *r, uint32_t no
 struct index_stats {
 	uint32_t classes;
 	uint64_t bytes;
-	uint64_t evaluations;            /* scores computed */
-	uint64_t rebuilds;               /* classes brought up to date from nothing */
+	uint64_t evaluations; /* scores computed */
+	uint64_t rebuilds;    /* classes brought up to date from nothing */
 	uint64_t evictions;
 };
 void index_stats(const struct index *ix, struct index_stats *ret);

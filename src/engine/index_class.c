@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* index_class.c - one class of requests: a value per node, the winner of each block, and the
  * tournament over the blocks. */
-#include "engine/index_private.h"
 #include "base/attr.h"
+#include "engine/index_private.h"
 
 #include <string.h>
 
@@ -74,8 +74,9 @@ static void slot_identify(struct index *ix, struct request_class *k, uint32_t sl
 	uint32_t node = ix->cluster->slot_node[slot];
 
 	if (k->identity)
-		k->identity[slot] = (uint8_t)(node == NODE_NONE ? NODE_GONE :
-					      fit_identity(ix->cluster, &k->request, node));
+		k->identity[slot] = (uint8_t)(node == NODE_NONE ? NODE_GONE
+								: fit_identity(ix->cluster,
+									       &k->request, node));
 }
 
 /* A refusal stays one, however good the domain. */
@@ -244,7 +245,7 @@ static bool slot_update(struct index *ix, struct request_class *k, const struct 
 	slot_identify(ix, k, slot);
 	if (cannot_fit(k, change)) {
 		if (is_full(k, slot))
-			return false;    /* as before */
+			return false; /* as before */
 		slot_pass_over(k, slot);
 	} else {
 		k->full[block] &= ~(1u << slot % BLOCK_NODES);
@@ -296,7 +297,7 @@ static void prefetch_gpus(const struct cluster *c, const struct request_class *k
 	__builtin_prefetch(gpus + 192);
 }
 
-#define AHEAD 8          /* entries: far enough for memory to answer */
+#define AHEAD 8 /* entries: far enough for memory to answer */
 
 void class_replay(struct index *ix, struct request_class *k)
 {

@@ -7,7 +7,7 @@
 #include "engine/cluster_private.h"
 #include "engine/index.h"
 
-#define HEADS 4096
+#define HEADS	4096
 #define NO_SLOT UINT32_MAX
 
 /* The score of a state, for the nodes that share it, within one visit to a class. */
@@ -28,25 +28,25 @@ struct best {
 struct request_class {
 	struct request request;
 	uint64_t hash;
-	struct request_class *next;              /* same head */
+	struct request_class *next; /* same head */
 	struct request_class *newer, *older;
 	uint64_t bytes;
-	uint64_t cursor;                 /* change log is read up to here */
+	uint64_t cursor; /* change log is read up to here */
 	uint32_t epoch, prices_epoch;
-	uint32_t root_step;              /* that balanced offsets were made with */
+	uint32_t root_step; /* that balanced offsets were made with */
 	uint32_t ranks_epoch, steps_epoch;
-	uint32_t blocks;                 /* in `best` and the tournament */
-	uint32_t leaves;                 /* of the tournament: a power of two >= blocks */
+	uint32_t blocks; /* in `best` and the tournament */
+	uint32_t leaves; /* of the tournament: a power of two >= blocks */
 	uint32_t blocks_room;
-	bool by_identity;                /* names, labels or domains matter */
-	bool passed_over;                /* some bit of `full` is set */
-	uint32_t least_idle;             /* what a node must have at least, see cannot_fit() */
+	bool by_identity;    /* names, labels or domains matter */
+	bool passed_over;    /* some bit of `full` is set */
+	uint32_t least_idle; /* what a node must have at least, see cannot_fit() */
 	uint16_t least_core_milli;
-	int32_t *values;                 /* by slot, without the domain's offset */
-	uint32_t *full;                  /* by block: slots that cannot fit and were not asked why */
-	struct best *best;               /* by block */
-	uint32_t *tree;                  /* [1] is the winner of all; block numbers */
-	uint8_t *identity;               /* by slot: verdict of fit_identity(); or NULL */
+	int32_t *values;   /* by slot, without the domain's offset */
+	uint32_t *full;	   /* by block: slots that cannot fit and were not asked why */
+	struct best *best; /* by block */
+	uint32_t *tree;	   /* [1] is the winner of all; block numbers */
+	uint8_t *identity; /* by slot: verdict of fit_identity(); or NULL */
 };
 
 struct index {

@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_EPOCH 16           /* arrivals before anything is believed */
-#define EPOCH_NODES 2            /* arrivals per node in an even epoch */
-#define EPOCH_MIN 512
-#define EPOCHS_HALF_LIFE 4       /* even epochs after which an arrival counts half */
-#define SLOTS (2 * MIX_KINDS)    /* of the hash table */
+#define FIRST_EPOCH	 16 /* arrivals before anything is believed */
+#define EPOCH_NODES	 2  /* arrivals per node in an even epoch */
+#define EPOCH_MIN	 512
+#define EPOCHS_HALF_LIFE 4		 /* even epochs after which an arrival counts half */
+#define SLOTS		 (2 * MIX_KINDS) /* of the hash table */
 
 struct mix {
 	struct mix_kind kinds[MIX_KINDS];
-	uint16_t slots[SLOTS];           /* kind + 1 by hash, 0: empty */
+	uint16_t slots[SLOTS]; /* kind + 1 by hash, 0: empty */
 	uint32_t count;
 	double total;
 	uint64_t arrivals, last_epoch, next_epoch;

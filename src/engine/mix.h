@@ -13,7 +13,7 @@
 
 #include "engine/request.h"
 
-#define MIX_KINDS 1024
+#define MIX_KINDS  1024
 #define MIX_PRICES 128
 
 struct mix;
@@ -22,13 +22,13 @@ struct mix_kind {
 	int64_t cpu_milli;
 	int64_t mem_bytes;
 	struct modelset models;
-	uint16_t gpus;                   /* 0: needs none */
-	uint16_t share_milli;            /* of each; CORE_WHOLE: whole cards */
+	uint16_t gpus;	      /* 0: needs none */
+	uint16_t share_milli; /* of each; CORE_WHOLE: whole cards */
 	uint32_t unused;
-	double weight;                   /* arrivals, decayed */
+	double weight; /* arrivals, decayed */
 };
 
-struct mix *mix_new(void);              /* NULL: out of memory */
+struct mix *mix_new(void); /* NULL: out of memory */
 void mix_free(struct mix *m);
 
 /* Counts an arrival. */

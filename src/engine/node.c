@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODE_LABELS_MAX 1024
-#define NODE_TAINTS_MAX 256
+#define NODE_LABELS_MAX	  1024
+#define NODE_TAINTS_MAX	  256
 #define NODE_EXTENDED_MAX 64
 
 static int spec_check(const struct node_spec *spec, struct err *err)
@@ -24,8 +24,9 @@ static int spec_check(const struct node_spec *spec, struct err *err)
 		return err_set(err, EINVAL, "node %s: links for %u GPUs, but it has %u",
 			       spec->name, spec->links->count, spec->gpus_count);
 	if (spec->domains_count > DOMAIN_LEVELS_MAX)
-		return err_set(err, EINVAL, "node %s: %u topology levels, at most %u are supported",
-			       spec->name, spec->domains_count, DOMAIN_LEVELS_MAX);
+		return err_set(err, EINVAL,
+			       "node %s: %u topology levels, at most %u are supported", spec->name,
+			       spec->domains_count, DOMAIN_LEVELS_MAX);
 	if (spec->labels_count > NODE_LABELS_MAX || spec->taints_count > NODE_TAINTS_MAX ||
 	    spec->extended_count > NODE_EXTENDED_MAX)
 		return err_set(err, EINVAL, "node %s: too many labels, taints or resources",
@@ -39,8 +40,9 @@ static int spec_check(const struct node_spec *spec, struct err *err)
 		if (!spec->gpus[i].uuid || !*spec->gpus[i].uuid)
 			return err_set(err, EINVAL, "node %s: GPU %u has no UUID", spec->name, i);
 		if (spec->gpus[i].mem_mib > INT32_MAX)
-			return err_set(err, EINVAL, "node %s: GPU %u has more than 2 PiB of memory",
-				       spec->name, i);
+			return err_set(err, EINVAL,
+				       "node %s: GPU %u has more than 2 PiB of memory", spec->name,
+				       i);
 		for (uint32_t j = 0; j < i; j++)
 			if (!strcmp(spec->gpus[i].uuid, spec->gpus[j].uuid))
 				return err_set(err, EEXIST, "node %s: GPU UUID %s comes twice",
@@ -118,7 +120,7 @@ static void node_clear(struct cluster *c, struct node *n)
 	free(n->extended_total);
 	free(n->labels);
 	free(n->taints);
-	*n = (struct node){0};
+	*n = (struct node){ 0 };
 }
 
 /* The record that the spec describes, not yet part of the cluster. */
@@ -248,7 +250,7 @@ static int gpu_keep(struct node *n, const struct gpu *missing)
 	struct gpu *gpus;
 
 	if (n->gpus_count == GPU_MAX)
-		return 0;                /* no id left: its holds are given up */
+		return 0; /* no id left: its holds are given up */
 	gpus = realloc(n->gpus, (n->gpus_count + 1u) * sizeof(*gpus));
 	if (!gpus)
 		return -ENOMEM;
@@ -350,7 +352,7 @@ int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec
 	*old = n;
 	if (uuids_learn(c, old, node) < 0 ||
 	    map_put_u32(&c->node_ids, old->name, strlen(old->name), node) < 0)
-		abort();         /* reserved */
+		abort(); /* reserved */
 	c->slot_node[slot] = node;
 	c->slot_rank[slot] = n.rank;
 	node_close(c, old);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 struct step {
-	struct pod *removed;             /* NULL: the step placed `pod` */
+	struct pod *removed; /* NULL: the step placed `pod` */
 	uint32_t pod;
 };
 
@@ -64,7 +64,7 @@ void plan_rollback(struct plan *p)
 		if (!s->removed)
 			cluster_pod_remove(c, s->pod);
 		else if (cluster_pod_attach(c, s->removed, &number) < 0)
-			abort();         /* its place was free and its memory is there */
+			abort(); /* its place was free and its memory is there */
 	}
 	vec_done(&p->steps);
 	free(p);

@@ -12,13 +12,13 @@
 
 struct plan;
 
-struct plan *plan_begin(struct engine *e);             /* NULL: out of memory */
+struct plan *plan_begin(struct engine *e); /* NULL: out of memory */
 /* Books; 0 or an error of engine_place().  On error the plan stays as it was. */
 int plan_place(struct plan *p, const struct pod_spec *pod, const struct request *r,
 	       const struct decision *d, uint32_t *ret);
 /* Takes a placed pod away; rollback puts it back. */
 int plan_remove(struct plan *p, uint32_t pod);
-void plan_rollback(struct plan *p);                    /* frees p; NULL is fine */
-void plan_commit(struct plan *p);                      /* frees p */
+void plan_rollback(struct plan *p); /* frees p; NULL is fine */
+void plan_commit(struct plan *p);   /* frees p */
 
 #endif

@@ -152,8 +152,8 @@ static size_t pod_size(size_t uid_len, size_t name_len, const struct request *r,
 }
 
 /* One piece of memory for the record and all that belongs to it. */
-static struct pod *pod_new(struct cluster *c, const struct pod_spec *spec,
-			   const struct request *r, const struct assignment *a)
+static struct pod *pod_new(struct cluster *c, const struct pod_spec *spec, const struct request *r,
+			   const struct assignment *a)
 {
 	size_t uid_len = strlen(spec->uid), name_len = spec->name ? strlen(spec->name) : 0;
 	size_t size = pod_size(uid_len, name_len, r, a->count);
@@ -229,7 +229,7 @@ static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, bool bac
 	extended_take(n, pod->extended, pod->extended_count, 1);
 	node_close(c, n);
 	if (map_put_u32(&c->pod_ids, pod->uid, strlen(pod->uid), number) < 0)
-		abort();         /* reserved */
+		abort(); /* reserved */
 	pod->node = node;
 	pod->next = n->first_pod;
 	pod->previous = POD_NONE;

@@ -17,15 +17,15 @@
 
 #include "engine/gpuset.h"
 
-#define CORE_WHOLE 1000          /* core_milli of a whole card */
-#define ASK_MAX 16               /* containers of a pod that get GPUs */
-#define MODEL_MAX 256            /* GPU models in one cluster */
-#define MODEL_NONE UINT16_MAX
-#define EXTENDED_MAX 8           /* other resources of one pod */
-#define SELECTOR_MAX 16
+#define CORE_WHOLE     1000 /* core_milli of a whole card */
+#define ASK_MAX	       16   /* containers of a pod that get GPUs */
+#define MODEL_MAX      256  /* GPU models in one cluster */
+#define MODEL_NONE     UINT16_MAX
+#define EXTENDED_MAX   8 /* other resources of one pod */
+#define SELECTOR_MAX   16
 #define TOLERATION_MAX 16
-#define NODE_NONE UINT32_MAX
-#define DOMAIN_NONE UINT32_MAX
+#define NODE_NONE      UINT32_MAX
+#define DOMAIN_NONE    UINT32_MAX
 
 /* A set of GPU models; all zero accepts any. */
 struct modelset {
@@ -49,9 +49,9 @@ static inline bool modelset_has(const struct modelset *s, uint16_t model)
 
 enum ask_kind {
 	ASK_WHOLE = 1, /* `count` idle cards */
-	ASK_SHARE,     /* on each of `count` different cards: core_milli and mem_mib (either may be 0).
+	ASK_SHARE, /* on each of `count` different cards: core_milli and mem_mib (either may be 0).
 			* Both 0 and no group: a seat on a card in shared mode, which books nothing */
-	ASK_MIG,       /* `count` slices of `mig_profile`, on any cards */
+	ASK_MIG,   /* `count` slices of `mig_profile`, on any cards */
 };
 
 /* How to choose the card for a share. */
@@ -59,27 +59,27 @@ enum share_policy { SHARE_LEASTFRAG, SHARE_BINPACK, SHARE_SPREAD, SHARE_RANDOM }
 
 /* What one container asks for (or the whole pod, when its containers see the same GPUs). */
 struct ask {
-	uint8_t kind;             /* enum ask_kind */
+	uint8_t kind; /* enum ask_kind */
 	uint8_t count;
-	uint8_t policy;           /* enum pick_policy (pick.h), whole cards only */
-	uint8_t bandwidth_mode;   /* enum pick_mode (pick.h) */
-	uint16_t min_gbps;        /* between every two of the cards */
-	uint16_t core_milli;      /* per card, 0..1000 */
-	uint32_t mem_mib;         /* per card */
-	uint16_t mem_milli;       /* per card, as a share of its memory; 0: mem_mib counts */
-	uint8_t share_policy;     /* enum share_policy */
-	uint8_t apart;            /* 1: on cards that no other ask of this pod uses */
-	uint32_t group;           /* 0, or only pods of this group may share the card */
-	uint32_t pinned;          /* set of exactly the ids to use; 0: any */
-	uint32_t prefer_seed;     /* SHARE_RANDOM */
+	uint8_t policy;		/* enum pick_policy (pick.h), whole cards only */
+	uint8_t bandwidth_mode; /* enum pick_mode (pick.h) */
+	uint16_t min_gbps;	/* between every two of the cards */
+	uint16_t core_milli;	/* per card, 0..1000 */
+	uint32_t mem_mib;	/* per card */
+	uint16_t mem_milli;	/* per card, as a share of its memory; 0: mem_mib counts */
+	uint8_t share_policy;	/* enum share_policy */
+	uint8_t apart;		/* 1: on cards that no other ask of this pod uses */
+	uint32_t group;		/* 0, or only pods of this group may share the card */
+	uint32_t pinned;	/* set of exactly the ids to use; 0: any */
+	uint32_t prefer_seed;	/* SHARE_RANDOM */
 	uint8_t prefer_count;
-	uint8_t prefer[GPU_MAX];  /* ids, the most wanted first */
-	char mig_profile[23];     /* as written, e.g. "1g.10gb" */
+	uint8_t prefer[GPU_MAX]; /* ids, the most wanted first */
+	char mig_profile[23];	 /* as written, e.g. "1g.10gb" */
 	struct modelset models;
 };
 
 struct extended {
-	uint32_t resource;        /* cluster_resource() */
+	uint32_t resource; /* cluster_resource() */
 	uint32_t unused;
 	int64_t amount;
 };
@@ -89,44 +89,44 @@ struct resources {
 	int64_t cpu_milli;
 	int64_t mem_bytes;
 	int64_t ephemeral_bytes;
-	int64_t pods;             /* of a node: how many; of a pod: 1 */
+	int64_t pods; /* of a node: how many; of a pod: 1 */
 };
 
 struct label {
-	uint32_t key, value;      /* cluster_intern() */
+	uint32_t key, value; /* cluster_intern() */
 };
 
 enum toleration_operator { TOLERATE_EQUAL, TOLERATE_EXISTS };
 enum taint_effect { EFFECT_ANY, EFFECT_NO_SCHEDULE, EFFECT_PREFER_NO_SCHEDULE, EFFECT_NO_EXECUTE };
 
 struct toleration {
-	uint32_t key, value;      /* key 0: every key */
-	uint8_t op;               /* enum toleration_operator */
-	uint8_t effect;           /* enum taint_effect; EFFECT_ANY: every effect */
+	uint32_t key, value; /* key 0: every key */
+	uint8_t op;	     /* enum toleration_operator */
+	uint8_t effect;	     /* enum taint_effect; EFFECT_ANY: every effect */
 	uint16_t unused;
 };
 
 /* How pods relate to the fabric. */
 enum strategy {
-	STRATEGY_CONSOLIDATED,    /* few domains, the full ones first */
-	STRATEGY_DISTRIBUTED,     /* many domains, the empty ones first */
-	STRATEGY_BALANCED,        /* the domain that ends nearest to the mean */
+	STRATEGY_CONSOLIDATED, /* few domains, the full ones first */
+	STRATEGY_DISTRIBUTED,  /* many domains, the empty ones first */
+	STRATEGY_BALANCED,     /* the domain that ends nearest to the mean */
 };
 
 struct request {
 	struct resources needs;
 	struct ask asks[ASK_MAX];
 	struct extended extended[EXTENDED_MAX];
-	struct label selector[SELECTOR_MAX];       /* the node has all of these */
+	struct label selector[SELECTOR_MAX]; /* the node has all of these */
 	struct toleration tolerations[TOLERATION_MAX];
 	uint8_t asks_count, extended_count, selector_count, tolerations_count;
-	uint8_t strategy;         /* enum strategy */
+	uint8_t strategy; /* enum strategy */
 	uint8_t latency_sensitive;
 	uint16_t unused;
-	uint32_t min_network_gbps;  /* Gbit/s */
-	uint32_t node;            /* pinned node, NODE_NONE: any */
-	uint32_t domain;          /* only below this domain; DOMAIN_NONE: anywhere */
-	uint32_t prefer_domain;   /* rather below this one */
+	uint32_t min_network_gbps; /* Gbit/s */
+	uint32_t node;		   /* pinned node, NODE_NONE: any */
+	uint32_t domain;	   /* only below this domain; DOMAIN_NONE: anywhere */
+	uint32_t prefer_domain;	   /* rather below this one */
 };
 
 /* An empty request for one pod that fits anywhere. */

@@ -33,7 +33,7 @@ static int32_t weigh(int32_t part, uint32_t weight)
 int32_t score_local(const struct scorer *s, const struct request *r, const struct node *n,
 		    const struct assignment *a, struct parts *parts)
 {
-	struct parts p = {0};
+	struct parts p = { 0 };
 
 	p.availability = s->policy->score(s, r, n, a);
 	if (s->policy->bare) {

@@ -16,8 +16,8 @@ struct scorer {
 	const struct policy *policy;
 	const struct cluster *cluster;
 	struct weights weights;
-	void *tables;                    /* of the policy, see policy->learn */
-	uint32_t epoch;                  /* of the tables */
+	void *tables;	/* of the policy, see policy->learn */
+	uint32_t epoch; /* of the tables */
 	uint32_t prices_epoch;
 	uint64_t seed;
 };

@@ -18,9 +18,9 @@
 
 struct unit {
 	uint8_t ask;
-	uint8_t last;                    /* 1: the last unit of its ask */
-	uint8_t next;                    /* card to try next */
-	uint8_t start;                   /* slice to try next */
+	uint8_t last;  /* 1: the last unit of its ask */
+	uint8_t next;  /* card to try next */
+	uint8_t start; /* slice to try next */
 };
 
 struct search {
@@ -103,8 +103,9 @@ static bool book(struct search *s, uint16_t depth, uint32_t gpu, uint8_t start, 
 	const struct ask *a = &s->choose->request->asks[s->units[depth].ask];
 	struct hold *h = &s->result->holds[depth];
 
-	*h = (struct hold){ .gpu = (uint8_t)gpu, .ask = s->units[depth].ask, .kind = a->kind,
-			    .group = a->group };
+	*h = (struct hold){
+		.gpu = (uint8_t)gpu, .ask = s->units[depth].ask, .kind = a->kind, .group = a->group
+	};
 	if (a->kind == ASK_SHARE) {
 		h->core_milli = a->core_milli;
 		h->mem_mib = ask_mem_mib(a, &s->gpus[gpu]);
@@ -174,7 +175,8 @@ static void summarise(const struct search *s)
 		uint32_t gpus = assignment_gpus(a, i);
 
 		if (r->asks[i].kind == ASK_WHOLE && r->asks[i].count > 1)
-			a->weakest_gbps = MIN(a->weakest_gbps, links_weakest(s->trial.links, gpus));
+			a->weakest_gbps =
+				MIN(a->weakest_gbps, links_weakest(s->trial.links, gpus));
 	}
 }
 

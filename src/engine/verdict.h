@@ -19,30 +19,30 @@ struct request;
 
 enum verdict {
 	FITS = 0,
-	NODE_GONE,           /* removed while somebody still held its number */
-	UNSCHEDULABLE,       /* cordoned */
-	WRONG_NODE,          /* pinned elsewhere */
-	WRONG_LABELS,        /* node selector or affinity */
-	WRONG_DOMAIN,        /* outside the domain the request must stay in */
+	NODE_GONE,     /* removed while somebody still held its number */
+	UNSCHEDULABLE, /* cordoned */
+	WRONG_NODE,    /* pinned elsewhere */
+	WRONG_LABELS,  /* node selector or affinity */
+	WRONG_DOMAIN,  /* outside the domain the request must stay in */
 	TAINTED,
-	NO_NETWORK,          /* network bandwidth unknown or too low */
+	NO_NETWORK, /* network bandwidth unknown or too low */
 	TOO_MANY_PODS,
 	NO_CPU,
 	NO_MEMORY,
 	NO_EPHEMERAL,
-	NO_EXTENDED,         /* another resource of the node */
-	NO_GPU,              /* the node has no GPU, or fewer than asked for even when empty */
-	WRONG_MODEL,         /* too few GPUs of a model that is acceptable */
-	UNHEALTHY_GPU,       /* would fit if its unhealthy GPUs were well */
-	NO_FREE_GPU,         /* too few idle GPUs */
-	NO_GPU_CORE,         /* no card with that share of core free */
-	NO_GPU_MEMORY,       /* no card with that much memory free */
-	NO_SHARED_SEAT,      /* cards in shared mode have maxPodsPerSharedGpu pods */
-	NO_BANDWIDTH,        /* no set of free GPUs is linked fast enough */
-	NO_SUCH_GPU,         /* a pinned id that the node lacks */
+	NO_EXTENDED,	/* another resource of the node */
+	NO_GPU,		/* the node has no GPU, or fewer than asked for even when empty */
+	WRONG_MODEL,	/* too few GPUs of a model that is acceptable */
+	UNHEALTHY_GPU,	/* would fit if its unhealthy GPUs were well */
+	NO_FREE_GPU,	/* too few idle GPUs */
+	NO_GPU_CORE,	/* no card with that share of core free */
+	NO_GPU_MEMORY,	/* no card with that much memory free */
+	NO_SHARED_SEAT, /* cards in shared mode have maxPodsPerSharedGpu pods */
+	NO_BANDWIDTH,	/* no set of free GPUs is linked fast enough */
+	NO_SUCH_GPU,	/* a pinned id that the node lacks */
 	PINNED_GPU_BUSY,
-	NO_MIG_PROFILE,      /* no GPU here knows that profile */
-	NO_MIG_SLICE,        /* they do, but there is no room for it */
+	NO_MIG_PROFILE, /* no GPU here knows that profile */
+	NO_MIG_SLICE,	/* they do, but there is no room for it */
 	VERDICT_COUNT,
 };
 

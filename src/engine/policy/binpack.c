@@ -12,7 +12,7 @@ static int32_t score(const struct scorer *s, const struct request *r, const stru
 	(void)s;
 	(void)a;
 	if (!n->total_milli)
-		return PART_MAX;         /* work without GPUs goes to nodes without GPUs first */
+		return PART_MAX; /* work without GPUs goes to nodes without GPUs first */
 	return (int32_t)(PART_MAX - PART_MAX * MAX(left, 0) / n->total_milli);
 }
 

@@ -26,7 +26,7 @@ static bool was_picked(const struct outlook_picked *p, const struct request *r,
 /* All that the pod takes of one card: containers may share it. */
 static struct hold card_hold(const struct assignment *a, uint32_t gpu)
 {
-	struct hold sum = {0};
+	struct hold sum = { 0 };
 
 	for (uint16_t i = 0; i < a->count; i++) {
 		const struct hold *h = &a->holds[i];
@@ -121,7 +121,7 @@ static uint32_t pick_share(const struct scorer *s, const struct request *r, cons
 		while (seen < tried_count && tried[seen] != from)
 			seen++;
 		if (seen < tried_count && !n->gpus[gpu].mem_mib)
-			continue;        /* a card like this was tried */
+			continue; /* a card like this was tried */
 		tried[tried_count++] = from;
 		outlook_move(&v, from, to);
 		value = outlook_usable(o, &v);

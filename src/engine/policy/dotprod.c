@@ -7,7 +7,8 @@
 static int32_t score(const struct scorer *s, const struct request *r, const struct node *n,
 		     const struct assignment *a)
 {
-	double cpu = (double)n->free.cpu_milli / 128000.0 * ((double)r->needs.cpu_milli / 128000.0);
+	double cpu =
+		(double)n->free.cpu_milli / 128000.0 * ((double)r->needs.cpu_milli / 128000.0);
 	double gpu = n->free_milli / 8000.0 * (request_gpu_milli(r) / 8000.0);
 
 	(void)s;

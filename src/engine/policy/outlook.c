@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Pods granted to a node in multiples of what its CPU feeds when filled with one kind. */
-#define FEED 2.0
+#define FEED	   2.0
 #define PRIORS_MAX 64
 
 /* What a card offers: the lesser of core and memory.  A card in use is no whole card, and
@@ -101,7 +101,7 @@ struct room {
 /* By index of a level: the cards at that level and above. */
 static void rooms(const struct outlook_view *v, struct room *from)
 {
-	from[v->count] = (struct room){0};
+	from[v->count] = (struct room){ 0 };
 	for (uint8_t i = v->count; i--;) {
 		from[i].cards = from[i + 1].cards + v->cards[i];
 		from[i].milli = from[i + 1].milli + (uint32_t)v->cards[i] * v->level[i];
@@ -211,14 +211,14 @@ static double usable_by_small(const struct outlook *o, const struct outlook_view
 /* A kind while the tables are made. */
 struct draft {
 	struct mix_kind kind;
-	double weight;                   /* W of the header */
+	double weight; /* W of the header */
 };
 
 struct drafts {
 	struct draft items[OUTLOOK_KINDS];
 	uint32_t count;
 	double arrivals;
-	double gpu_milli;                /* of all arrivals */
+	double gpu_milli; /* of all arrivals */
 };
 
 static int by_weight(const void *a, const void *b)
@@ -263,7 +263,8 @@ static void drafts_priors(struct drafts *d, const struct cluster *c)
 			continue;
 		last_profile = n->profile;
 		node_part(n, n->gpus_count, &kind);
-		while (at < d->count && memcmp(&d->items[at].kind, &kind, offsetof(struct mix_kind, weight)))
+		while (at < d->count &&
+		       memcmp(&d->items[at].kind, &kind, offsetof(struct mix_kind, weight)))
 			at++;
 		if (at < d->count)
 			continue;
@@ -349,7 +350,7 @@ static double scarcity(const struct drafts *d, const struct cluster *c, const st
 /* The GPU that can be used at all, and its share of what is free by model. */
 static double measure_usable(struct outlook *o, const struct cluster *c)
 {
-	double usable[MODEL_MAX] = {0}, sum = 0;
+	double usable[MODEL_MAX] = { 0 }, sum = 0;
 
 	for (uint32_t i = 0; i < cluster_nodes_end(c); i++) {
 		const struct node *n = cluster_node(c, i);
@@ -439,7 +440,7 @@ void outlook_forget(struct outlook *o)
 void outlook_learn(struct outlook *o, const struct cluster *c, const struct mix *mix)
 {
 	struct drafts d;
-	double pods;                     /* to come until what can be used is used */
+	double pods; /* to come until what can be used is used */
 
 	drafts_collect(&d, c, mix);
 	pods = measure_usable(o, c);
@@ -447,8 +448,8 @@ void outlook_learn(struct outlook *o, const struct cluster *c, const struct mix 
 	for (uint32_t i = 0; i < d.count; i++) {
 		struct draft *k = &d.items[i];
 
-		k->weight = k->kind.gpus > 1 ? scarcity(&d, c, k, pods) :
-					       k->kind.weight / d.arrivals;
+		k->weight =
+			k->kind.gpus > 1 ? scarcity(&d, c, k, pods) : k->kind.weight / d.arrivals;
 	}
 	qsort(d.items, d.count, sizeof(*d.items), by_shape);
 	outlook_forget(o);

@@ -28,24 +28,24 @@
 
 #include "engine/cluster.h"
 
-#define OUTLOOK_SHAPES 48        /* (GPUs, share) pairs */
-#define OUTLOOK_KINDS 256        /* the most frequent */
+#define OUTLOOK_SHAPES 48  /* (GPUs, share) pairs */
+#define OUTLOOK_KINDS  256 /* the most frequent */
 
 struct mix;
 
 struct outlook_kind {
 	double cpu_milli;
-	double weight;                   /* of this and all smaller ones of the shape */
-	double rate;                     /* the same of weight / cpu_milli */
+	double weight; /* of this and all smaller ones of the shape */
+	double rate;   /* the same of weight / cpu_milli */
 };
 
 struct outlook_shape {
-	double size_milli;               /* gpus * share_milli */
-	double least_cpu, most_cpu;      /* of its kinds */
-	double cpu_per_byte;             /* that comes with memory in its kinds */
-	double weight;                   /* of all its kinds */
+	double size_milli;	    /* gpus * share_milli */
+	double least_cpu, most_cpu; /* of its kinds */
+	double cpu_per_byte;	    /* that comes with memory in its kinds */
+	double weight;		    /* of all its kinds */
 	uint32_t gpus, share_milli;
-	uint32_t first, end;             /* in `kinds`, by CPU */
+	uint32_t first, end; /* in `kinds`, by CPU */
 };
 
 /* What matters to nodes of one GPU model. */
@@ -53,8 +53,8 @@ struct outlook_model {
 	uint32_t shapes_count;
 	struct outlook_shape shapes[OUTLOOK_SHAPES];
 	struct outlook_kind kinds[OUTLOOK_KINDS];
-	double usable_share;             /* of what is free, by work of one GPU or less */
-	double load;                     /* by work that needs this model, 0..1 */
+	double usable_share; /* of what is free, by work of one GPU or less */
+	double load;	     /* by work that needs this model, 0..1 */
 };
 
 #define OUTLOOK_CACHE 4096
@@ -72,7 +72,7 @@ struct outlook {
 		double usable;
 		int64_t cpu_milli, mem_bytes;
 		struct hold hold;
-		uint32_t state;          /* 0: nothing was picked */
+		uint32_t state; /* 0: nothing was picked */
 	} picked;
 };
 

@@ -6,8 +6,8 @@
 #include <strings.h>
 
 static const struct policy *const policies[] = {
-	&policy_default,    &policy_binpack, &policy_spread,  &policy_random, &policy_fgd,
-	&policy_bestfit,    &policy_dotprod, &policy_packing,
+	&policy_default, &policy_binpack, &policy_spread,  &policy_random,
+	&policy_fgd,	 &policy_bestfit, &policy_dotprod, &policy_packing,
 };
 
 const struct policy *policy_find(const char *name)

@@ -16,7 +16,7 @@ struct scorer;
 
 struct policy {
 	const char *name;
-	const char *summary;             /* for --help */
+	const char *summary; /* for --help */
 	/* The availability part, 0..PART_MAX, never less: greater is better. */
 	int32_t (*score)(const struct scorer *s, const struct request *r, const struct node *n,
 			 const struct assignment *a);
@@ -35,9 +35,9 @@ struct policy {
 	/* Drops what is remembered for speed alone; NULL: nothing is.  So that an answer
 	 * computed afresh owes nothing to earlier ones. */
 	void (*forget)(void *tables);
-	bool bare;                       /* no other part counts: the published policies */
-	bool knows_mix;                  /* is told the mix in advance, as FGD's authors do */
-	bool shuffled;                   /* ties by a random order of nodes */
+	bool bare;	/* no other part counts: the published policies */
+	bool knows_mix; /* is told the mix in advance, as FGD's authors do */
+	bool shuffled;	/* ties by a random order of nodes */
 };
 
 extern const struct policy policy_default, policy_fgd, policy_bestfit, policy_dotprod,

@@ -7,17 +7,17 @@
 #include <math.h>
 #include <string.h>
 
-#define SETS 64                  /* different sets of acceptable models that are told apart */
-#define ROUNDS 64                /* of spreading demand from loaded models to others */
-#define LITTLE (1.0 / 1024)       /* a change of load that is not worth new prices */
-#define SMALL 1e-6               /* GPU, against division by zero */
+#define SETS   64	    /* different sets of acceptable models that are told apart */
+#define ROUNDS 64	    /* of spreading demand from loaded models to others */
+#define LITTLE (1.0 / 1024) /* a change of load that is not worth new prices */
+#define SMALL  1e-6	    /* GPU, against division by zero */
 
 /* Work that accepts exactly these models. */
 struct demand {
 	struct modelset models;
 	double arrivals;
-	double gpu;                      /* of all of them */
-	double on[MODEL_MAX];            /* where it is expected to go */
+	double gpu;	      /* of all of them */
+	double on[MODEL_MAX]; /* where it is expected to go */
 };
 
 struct market {
@@ -90,7 +90,7 @@ static void be_careful(struct market *m)
 		set->gpu += set->gpu / sqrt(set->arrivals);
 	}
 	for (uint32_t i = 0; i < m->models && seen; i++) {
-		struct modelset one = {0};
+		struct modelset one = { 0 };
 		struct demand *set;
 
 		modelset_add(&one, (uint16_t)i);
@@ -108,8 +108,9 @@ static void spread_evenly(struct market *m, struct demand *set)
 	for (uint32_t i = 0; i < m->models; i++)
 		sum += modelset_has(&set->models, (uint16_t)i) ? m->free_gpu[i] + SMALL : 0;
 	for (uint32_t i = 0; i < m->models; i++)
-		set->on[i] = modelset_has(&set->models, (uint16_t)i) ?
-				     set->gpu * (m->free_gpu[i] + SMALL) / sum : 0;
+		set->on[i] = modelset_has(&set->models, (uint16_t)i)
+				     ? set->gpu * (m->free_gpu[i] + SMALL) / sum
+				     : 0;
 }
 
 static void add_loads(struct market *m)
