@@ -15,6 +15,7 @@
 #include "engine/links.h"
 #include "engine/machine.h"
 #include "sim/fleet_private.h"
+#include "sim/lines.h"
 #include "sim/shape.h"
 #include "sim/suggest.h"
 #include "wire/json.h"
@@ -209,6 +210,19 @@ static int add_group(struct fleet *f, const struct json *json, struct err *err)
 	return rc;
 }
 
+void fleet_prefix(const struct fleet *f, size_t group, const char *node, struct err *err)
+{
+	size_t line = lines_of_item(f->file, "cluster", "nodes", group);
+	char place[24] = "";
+
+	if (line)
+		snprintf(place, sizeof(place), ":%zu", line);
+	if (node)
+		err_prefix(err, "%s%s: nodes[%zu] (%s)", f->file, place, group, node);
+	else
+		err_prefix(err, "%s%s: nodes[%zu]", f->file, place, group);
+}
+
 static int read_limits(struct fleet *f, const struct json *limits, struct err *err)
 {
 	static const struct shape_key keys[] = { { "maxNodesPerLeaf", SHAPE_NUMBER },
@@ -236,20 +250,22 @@ static int read_all(struct fleet *f, const struct json *root, struct err *err)
 	const struct json *group;
 	int rc = shape_check(root, keys, err);
 
-	if (rc < 0)
+	if (rc == 0 && !json_len(root, "nodes"))
+		rc = err_set(err, EINVAL, "there is no list of nodes");
+	if (rc < 0) {
+		err_prefix(err, "%s", f->file);
 		return rc;
-	if (json_type(root, "nodes") != JSON_ARRAY || !json_len(root, "nodes"))
-		return err_set(err, EINVAL, "there is no list of nodes");
+	}
 	for (size_t i = 0; rc == 0 && (group = json_next(&iter)); i++) {
 		rc = add_group(f, group, err);
 		if (rc == 0 && f->nodes.len > FLEET_NODES_MAX)
 			rc = err_set(err, EINVAL, "there are more than %d nodes", FLEET_NODES_MAX);
 		if (rc < 0)
-			err_prefix(err, "nodes[%zu]", i);
+			fleet_prefix(f, i, NULL, err);
 	}
 	if (rc < 0 || (rc = read_limits(f, json_get(root, "limits"), err)) == 0)
 		return rc;
-	err_prefix(err, "limits");
+	err_prefix(err, "%s: limits", f->file);
 	return rc;
 }
 
@@ -263,7 +279,6 @@ int fleet_new(const char *file, const struct json *root, struct fleet **ret, str
 	f->file = arena_strndup(&f->arena, file, strlen(file));
 	int rc = f->file ? read_all(f, root, err) : no_memory(err);
 	if (rc < 0) {
-		err_prefix(err, "%s", file);
 		fleet_free(f);
 		return rc;
 	}

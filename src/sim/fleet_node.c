@@ -377,13 +377,6 @@ static int build_facts(struct builder *b, struct err *err)
 	return 0;
 }
 
-/* Where the file speaks of the node. */
-static void fleet_prefix(const struct fleet *f, uint32_t i, struct err *err)
-{
-	err_prefix(err, "%s: nodes[%u] (%s)", f->file, f->nodes.items[i].group,
-		   f->nodes.items[i].name);
-}
-
 static int build(const struct fleet *f, uint32_t i, struct cluster *c, struct node_spec *spec,
 		 struct parts_of_node *parts, struct err *err)
 {
@@ -397,7 +390,7 @@ static int build(const struct fleet *f, uint32_t i, struct cluster *c, struct no
 	    (rc = build_resources(&b, err)) < 0 || (rc = build_extras(&b, err)) < 0 ||
 	    (rc = build_labels(&b, err)) < 0 || (rc = build_taints(&b, err)) < 0 ||
 	    (rc = build_facts(&b, err)) < 0) {
-		fleet_prefix(f, i, err);
+		fleet_prefix(f, node->group, node->name, err);
 		return rc;
 	}
 	build_domain(&b);
@@ -413,7 +406,7 @@ int fleet_add(const struct fleet *f, uint32_t i, struct cluster *c, struct err *
 
 	if (rc < 0 || (rc = cluster_node_add(c, &spec, &number, err)) == 0)
 		return rc;
-	fleet_prefix(f, i, err);
+	fleet_prefix(f, f->nodes.items[i].group, f->nodes.items[i].name, err);
 	return rc;
 }
 

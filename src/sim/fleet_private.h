@@ -46,6 +46,10 @@ struct fleet {
 int fleet_number(const struct json *group, const char *field, int64_t min, int64_t max,
 		 int64_t otherwise, int64_t *ret, struct err *err);
 
+/* Puts the file and the entry of its list of nodes before an error, with the line if the
+ * file can be read again.  `node` may be NULL. */
+void fleet_prefix(const struct fleet *f, size_t group, const char *node, struct err *err);
+
 /* -EINVAL for a word that means nothing here. */
 int fleet_check_keys(const struct json *group, struct err *err);
 

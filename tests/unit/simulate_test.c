@@ -131,6 +131,39 @@ TEST(machines_are_listed_and_help_fits_a_terminal)
 	stage_close(&s);
 }
 
+/* The line of the entry, in block and in flow style, of a cluster and in a scenario. */
+TEST(what_is_wrong_with_a_cluster_is_said_with_its_line)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{ "# one\nlimits: {maxNodesPerLeaf: 1}\nnodes:\n- machine: t4\n  labels: {nodes: "
+		  "x}\n"
+		  "- machine: t4\n  name: b\n  mig: true\n",
+		  "cluster.yaml:6: nodes[1] (b): mig: its GPUs cannot be sliced" },
+		{ "nodes: [{machine: t4},\n{machine: t5x}]",
+		  "cluster.yaml:2: nodes[1]: machine t5x" },
+		{ "{\"nodes\": [{\"machine\": \"t4\"},\n\n{\"count\": 2}]}",
+		  "cluster.yaml:3: nodes[1]: a node without" },
+	};
+	struct stage s;
+
+	stage_open(&s);
+	write_file("pods.yaml", "{kind: Service, metadata: {name: s}}\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		write_file("cluster.yaml", rows[i].text);
+		CHECK_INT(run(&s, "--cluster cluster.yaml -f pods.yaml"), CLI_USAGE);
+		CHECKF(strstr(s.complaints.s, rows[i].says) != NULL, "row %zu: %s", i,
+		       s.complaints.s);
+	}
+	write_file("cluster.yaml",
+		   "steps: [{delete: [x]}]\ncluster:\n  nodes:\n  - machine: t5x\n");
+	CHECK_INT(run(&s, "--scenario cluster.yaml"), CLI_USAGE);
+	CHECKF(strstr(s.complaints.s, "cluster.yaml:4: nodes[0]: machine t5x") != NULL, "%s",
+	       s.complaints.s);
+	stage_close(&s);
+}
+
 TEST(long_texts_are_wrapped_between_words)
 {
 	struct strbuf out = STRBUF_INIT;
