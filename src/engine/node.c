@@ -281,6 +281,7 @@ static int keep_in_use(struct cluster *c, const struct node *old, struct node *n
 			return -ENOMEM;
 		if (gpu == n->gpus_count)
 			continue;
+		assert(n->gpus);
 		n->gpus[gpu].mig_mode = g->mig_mode;
 		if (g->use == GPU_SLICED)
 			n->mig = old->mig;
