@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "sim/suggest.h"
+#include "base/suggest.h"
 
 struct command {
 	const char *name;

@@ -9,8 +9,8 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/suggest.h"
 #include "cli/commands.h"
-#include "sim/suggest.h"
 
 #define HELP_COLUMN 26 /* where the explanations start */
 

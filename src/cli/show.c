@@ -7,9 +7,9 @@
 
 #include "base/attr.h"
 #include "base/strbuf.h"
+#include "base/suggest.h"
 #include "engine/machine.h"
 #include "engine/policy/policy.h"
-#include "sim/suggest.h"
 #include "sim/terminal.h"
 
 #define BAR_MAX	      40

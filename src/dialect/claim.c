@@ -161,7 +161,7 @@ static void lay_together(struct draft *d, const struct claim *c)
 {
 	struct pack_card cards[GPU_MAX];
 	unsigned asks = d->request->asks_count, count = (unsigned)c->count;
-	int card_of[ASK_MAX];
+	int card_of[ASK_MAX] = { 0 };
 
 	for (unsigned i = 0; i < count; i++)
 		cards[i] = (struct pack_card){

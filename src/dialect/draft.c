@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "engine/cluster.h"
 #include "wire/json.h"
 
@@ -131,7 +131,7 @@ const char *draft_nearest_key(const char *key, const char *const *known, size_t 
 	for (size_t i = 0; i < count && n < DRAFT_KEYS_MAX; i++)
 		if (strncmp(known[i], key, prefix) == 0)
 			names[n++] = known[i] + prefix;
-	const char *near = n ? nearest_word(key + prefix, names, n) : NULL;
+	const char *near = n ? suggest(key + prefix, names, n) : NULL;
 	return near ? near - prefix : NULL;
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "base/utf8.h"
 #include "dialect/draft.h"
 #include "dialect/keys.h"
@@ -228,7 +228,7 @@ static int check_fields(const struct draft *d, const struct json *object,
 	while (is_strict(d) && json_next_member(&iter, &m)) {
 		if (is_known(known, m.key))
 			continue;
-		const char *near = nearest_word(m.key, known->items, known->count);
+		const char *near = suggest(m.key, known->items, known->count);
 		if (near)
 			return err_set(err, EINVAL, "%s: unknown field %s, did you mean %s?",
 				       where, m.key, near);

@@ -6,6 +6,7 @@
  * those of the containers, of sidecars that start later and of other init containers.
  * Sidecars that started before it keep theirs.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +64,7 @@ static int enough_alone(const struct lent *l, const struct want *want)
 	const struct request *r = l->d->request;
 	int best = -1;
 
+	assert(r);
 	for (int i = 0; i < r->asks_count; i++) {
 		const struct ask *ask = lent_like(l, (unsigned)i, want);
 

@@ -89,13 +89,13 @@ static int check_unit(const struct container *c, const char *resource, int64_t v
 {
 	const struct json *limit = json_get(c->resources, "limits", resource);
 	const char *text = json_str(limit);
+	int64_t mib = value / MIB + (value % MIB != 0);
 
 	if (value <= CARD_MIB_MAX && !(text && strchr(text, 'i')))
 		return 0;
 	return err_set(err, EINVAL,
 		       "container %s: %s counts in MiB, not in bytes: for %lld bytes write %lld",
-		       c->name, resource, (long long)value,
-		       (long long)(value / MIB + (value % MIB != 0)));
+		       c->name, resource, (long long)value, (long long)mib);
 }
 
 static int want_share(const struct container *c, const char *core_name, const char *mem_name,
@@ -278,7 +278,8 @@ static int read_list(struct draft *d, const char *list, bool init, struct err *e
 		}
 		struct container c = { .resources = json_get(object, "resources"),
 				       .beside = beside };
-		if ((rc = add_box(d, json_str(object, "name"), &c.box, err)) < 0)
+		rc = add_box(d, json_str(object, "name"), &c.box, err);
+		if (rc < 0 || !c.box)
 			return rc;
 		c.name = c.box->name;
 		c.box->init = init;

@@ -4,10 +4,7 @@
 #include "base/attr.h"
 #include "engine/links.h"
 
-#include <string.h>
 #include <strings.h>
-
-#define NAME_MAX_LENGTH 64
 
 const struct machine *machine_find(const char *name)
 {
@@ -27,49 +24,6 @@ const struct machine *machine_of_model(const char *model)
 		if (strcasecmp(machine->model, model) == 0)
 			return machine;
 	return NULL;
-}
-
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-/* Letters to insert, delete or replace to make b from a; `b` is not too long. */
-static unsigned edits(const char *a, const char *b)
-{
-	unsigned row[NAME_MAX_LENGTH + 1];
-	size_t length = strlen(b);
-
-	for (unsigned j = 0; j <= length; j++)
-		row[j] = j;
-	for (unsigned i = 1; *a; a++, i++) {
-		unsigned diagonal = row[0];
-		row[0] = i;
-		for (size_t j = 1; j <= length; j++) {
-			unsigned replaced = diagonal + (lower(*a) != lower(b[j - 1]));
-			diagonal = row[j];
-			row[j] = MIN(MIN(row[j], row[j - 1]) + 1, replaced);
-		}
-	}
-	return row[length];
-}
-
-const struct machine *machine_near(const char *name)
-{
-	const struct machine *machine, *nearest = NULL;
-	size_t length = strnlen(name, NAME_MAX_LENGTH + 1);
-	unsigned least = (unsigned)(length / 3) + 1;
-
-	if (length > NAME_MAX_LENGTH)
-		return NULL;
-	for (size_t i = 0; (machine = machine_at(i)); i++) {
-		unsigned distance = edits(machine->name, name);
-		if (distance >= least)
-			continue;
-		least = distance;
-		nearest = machine;
-	}
-	return nearest;
 }
 
 static uint16_t pcie_gbps(const struct machine *machine, unsigned a, unsigned b)

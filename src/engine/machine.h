@@ -46,10 +46,6 @@ const struct machine *machine_find(const char *name);
 /* The i-th preset, or NULL past the last: for (i = 0; (m = machine_at(i)); i++) */
 const struct machine *machine_at(size_t i);
 
-/* The preset whose name is nearest to a misspelt one, for "did you mean"; NULL if
- * none is near (more than a third of the letters differ). */
-const struct machine *machine_near(const char *name);
-
 /* The first preset with GPUs of that model, for defaults of a node that is known
  * by its labels only; NULL if none.  Case does not matter. */
 const struct machine *machine_of_model(const char *model);

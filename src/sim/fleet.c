@@ -11,13 +11,13 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "base/suggest.h"
 #include "base/vec.h"
 #include "engine/links.h"
 #include "engine/machine.h"
 #include "sim/fleet_private.h"
 #include "sim/lines.h"
 #include "sim/shape.h"
-#include "sim/suggest.h"
 #include "wire/json.h"
 
 #define ARENA_MAX    ((size_t)1 << 30)
@@ -109,7 +109,6 @@ static int pattern_of(struct fleet_group *g, char pattern[NAME_MAX_LEN], struct 
 	return 0;
 }
 
-/* Unlike machine_near() this takes the beginning of a name, "gb200", for it too. */
 static const char *machine_nearest(const char *name)
 {
 	const char *names[MACHINES_MAX];

@@ -7,7 +7,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
-#include "sim/suggest.h"
+#include "base/suggest.h"
 #include "wire/json.h"
 
 #define KEYS_MAX  64

@@ -6,7 +6,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
-#include "sim/suggest.h"
+#include "base/suggest.h"
 #include "sim/world_private.h"
 #include "wire/json.h"
 

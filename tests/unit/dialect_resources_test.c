@@ -247,7 +247,9 @@ TEST(limits_that_make_no_sense_are_refused)
 		{ ONE("nvidia.com/mig-: 1"), "container c: nvidia.com/mig- names no MIG profile",
 		  0 },
 		{ ONE("elasticgpu.io/gpus: 1"),
-		  "container c: resource elasticgpu.io/gpus is unknown", 0 },
+		  "container c: resource elasticgpu.io/gpus is unknown, did you mean "
+		  "elasticgpu.io/pgpu?",
+		  0 },
 		{ POD("{containers: [{name: c, resources: {requests: {nvidia.com/gpu: 1}}}]}"),
 		  "container c: nvidia.com/gpu needs a limit, not only a request", 0 },
 		{ POD("{containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}, requests:"

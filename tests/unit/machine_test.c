@@ -26,22 +26,6 @@ TEST(names_are_found_in_any_case)
 	CHECK(machine_of_model("NVIDIA-RIVA-128") == NULL);
 }
 
-TEST(misspelt_names_find_the_nearest)
-{
-	char long_name[4096];
-
-	CHECK_STR(machine_near("dgx-h10")->name, "dgx-h100");
-	CHECK_STR(machine_near("dgxh200")->name, "dgx-h200");
-	CHECK_STR(machine_near("DGX_B200")->name, "dgx-b200");
-	CHECK_STR(machine_near("gb200-nvl27")->name, "gb200-nvl72");
-	CHECK_STR(machine_near("l40s")->name, "l40s");
-	CHECK(machine_near("toaster") == NULL);
-	CHECK(machine_near("") == NULL);
-	memset(long_name, 'a', sizeof(long_name) - 1);
-	long_name[sizeof(long_name) - 1] = 0;
-	CHECK(machine_near(long_name) == NULL);
-}
-
 TEST(every_preset_is_complete)
 {
 	const struct machine *m;

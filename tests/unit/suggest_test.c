@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/attr.h"
-#include "sim/suggest.h"
+#include "base/suggest.h"
 #include "test.h"
 
 static const char *const names[] = { "simulate", "demo", "explain", "top", "topo", "help" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/suggest.h"
+#include "base/suggest.h"
 
 #include <string.h>
 

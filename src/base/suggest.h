@@ -2,8 +2,8 @@
  *
  * suggest.h - the name that somebody who mistyped it probably meant.
  */
-#ifndef GS_SIM_SUGGEST_H
-#define GS_SIM_SUGGEST_H
+#ifndef GS_BASE_SUGGEST_H
+#define GS_BASE_SUGGEST_H
 
 #include <stddef.h>
 
