@@ -256,7 +256,9 @@ TEST(limits_that_make_no_sense_are_refused)
 		      " {nvidia.com/gpu: 2}}}]}"),
 		  "container c: request and limit of nvidia.com/gpu differ", 0 },
 		{ ONE("elasticgpu.io/gpu-mem: 1"),
-		  "container c: resource elasticgpu.io/gpu-mem is unknown", 0 },
+		  "container c: resource elasticgpu.io/gpu-mem is unknown, did you mean "
+		  "elasticgpu.io/gpu-memory?",
+		  0 },
 		{ ONE("elasticgpu.io/gpu-cores: 1"),
 		  "container c: resource elasticgpu.io/gpu-cores is unknown, did you mean "
 		  "elasticgpu.io/gpu-core?",
