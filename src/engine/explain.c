@@ -241,10 +241,10 @@ static void hold_text(const struct node *n, const struct hold *h, struct strbuf 
 		strbuf_addf(out, "%s of GPU %u at slice %u", n->mig->profiles[h->mig_profile].name,
 			    h->gpu, h->mig_start);
 	else if (h->core_milli && h->mem_mib)
-		strbuf_addf(out, "%u/1000 and %u MiB of GPU %u", h->core_milli,
+		strbuf_addf(out, "%g%% and %u MiB of GPU %u", h->core_milli / 10.0,
 			    (unsigned)h->mem_mib, h->gpu);
 	else if (h->core_milli)
-		strbuf_addf(out, "%u/1000 of GPU %u", h->core_milli, h->gpu);
+		strbuf_addf(out, "%g%% of GPU %u", h->core_milli / 10.0, h->gpu);
 	else if (h->mem_mib)
 		strbuf_addf(out, "%u MiB of GPU %u", (unsigned)h->mem_mib, h->gpu);
 	else

@@ -294,7 +294,7 @@ static void quantity_text(struct engine *e, const struct explain_miss *m, struct
 	else if (m->verdict == NO_FREE_GPU)
 		free_gpus_text(e, m, out);
 	else if (m->verdict == NO_GPU_CORE)
-		strbuf_addf(out, "lacks %" PRId64 "/1000 of a GPU", m->lacks);
+		strbuf_addf(out, "lacks %g%% of a GPU", (double)m->lacks / 10);
 	else if (m->verdict == NO_GPU_MEMORY)
 		strbuf_addf(out, "lacks %" PRId64 " MiB of GPU memory", m->lacks);
 	else

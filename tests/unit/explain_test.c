@@ -208,7 +208,7 @@ TEST(a_share_that_misses_core_says_how_much)
 	fleet_node(e, "a", (struct fleet_node){ .gpus = 2 });
 	fleet_pod(e, "p", "a", on_gpus(share(400, 0), 1), (struct pod_spec){ 0 });
 	fleet_pod(e, "q", "a", on_gpus(share(300, 0), 2), (struct pod_spec){ 0 });
-	CHECK_STR(miss(e, share(800, 0)), "a lacks 100/1000 of a GPU");
+	CHECK_STR(miss(e, share(800, 0)), "a lacks 10% of a GPU");
 	engine_free(e);
 }
 
@@ -344,8 +344,8 @@ TEST(assignments_are_written_as_people_read_them)
 	fleet_node(e, "a", (struct fleet_node){ .gpus = 4 });
 	CHECK_STR(assigned(e, cpu(100)), "no GPU");
 	CHECK_STR(assigned(e, on_gpus(r, 0xb)), "GPUs 0-1,3");
-	CHECK_STR(assigned(e, share(500, 0)), "500/1000 of GPU 0");
-	CHECK_STR(assigned(e, share(500, 100)), "500/1000 and 100 MiB of GPU 0");
+	CHECK_STR(assigned(e, share(500, 0)), "50% of GPU 0");
+	CHECK_STR(assigned(e, share(500, 100)), "50% and 100 MiB of GPU 0");
 	CHECK_STR(assigned(e, share(0, 100)), "100 MiB of GPU 0");
 	CHECK_STR(assigned(e, share(0, 0)), "a place on GPU 0");
 	fleet_node(e, "m",
