@@ -195,12 +195,16 @@ void class_rebuild(struct index *ix, struct request_class *k)
 	for (k->leaves = 2; k->leaves < k->blocks;)
 		k->leaves *= 2;
 	memset(k->full, 0, k->blocks * sizeof(*k->full));
-	for (uint32_t slot = 0; slot < k->blocks * BLOCK_NODES; slot++) {
-		slot_identify(ix, k, slot);
-		if (c->slot_node[slot] != NODE_NONE && node_too_full(c, k, slot))
-			slot_pass_over(k, slot);
-		else
-			slot_evaluate(ix, k, slot);
+	for (uint32_t block = 0; block < k->blocks; block++) {
+		gpuset_each(i, c->block_used.items[block]) {
+			uint32_t slot = block * BLOCK_NODES + i;
+
+			slot_identify(ix, k, slot);
+			if (node_too_full(c, k, slot))
+				slot_pass_over(k, slot);
+			else
+				slot_evaluate(ix, k, slot);
+		}
 	}
 	class_play(ix, k);
 }

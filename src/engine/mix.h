@@ -14,7 +14,7 @@
 #include "engine/request.h"
 
 #define MIX_KINDS  1024
-#define MIX_PRICES 128
+#define MIX_PRICES 64
 
 struct mix;
 
