@@ -213,11 +213,16 @@ void class_ask_all(struct index *ix, struct request_class *k)
 {
 	k->passed_over = false;
 	for (uint32_t block = 0; block < k->blocks; block++) {
-		gpuset_each(i, k->full[block])
-			slot_evaluate(ix, k, block * BLOCK_NODES + i);
+		uint32_t full = k->full[block];
+
+		if (!full)
+			continue;
 		k->full[block] = 0;
+		gpuset_each(i, full)
+			slot_evaluate(ix, k, block * BLOCK_NODES + i);
+		block_scan(ix, k, block);
+		tree_raise(k, block);
 	}
-	class_play(ix, k);
 }
 
 /* New offsets for all blocks; the nodes that win in them stay the same. */

@@ -108,12 +108,14 @@ static void rooms(const struct outlook_view *v, struct room *from)
 	}
 }
 
-/* The kinds that need at most so much CPU: how many of `count`, by halves. */
+#define FEW 6 /* kinds that are sooner counted than halved */
+
+/* The kinds that need at most so much CPU: how many of `count`. */
 static uint32_t kinds_within(const struct outlook_kind *k, uint32_t count, double cpu_milli)
 {
 	uint32_t low = 0, high = count;
 
-	while (low < high) {
+	while (high - low > FEW) {
 		uint32_t middle = (low + high) / 2;
 
 		if (k[middle].cpu_milli <= cpu_milli)
@@ -121,6 +123,8 @@ static uint32_t kinds_within(const struct outlook_kind *k, uint32_t count, doubl
 		else
 			high = middle;
 	}
+	while (low < high && k[low].cpu_milli <= cpu_milli)
+		low++;
 	return low;
 }
 
@@ -134,8 +138,6 @@ static double shape_usable(const struct outlook_kind *kinds, const struct outloo
 	uint32_t roomy, fitting = h->end - h->first;
 	double sum = 0, rate = 0;
 
-	if (h->most_cpu <= cpu_milli && h->most_cpu * room_milli <= fed)
-		return h->weight * room_milli;
 	if (h->most_cpu > cpu_milli)
 		fitting = kinds_within(k, fitting, cpu_milli);
 	roomy = kinds_within(k, fitting, fed / room_milli);
@@ -172,7 +174,9 @@ static double usable_up_to(const struct outlook_model *m, const struct outlook_v
 		cpu_milli = v->cpu_milli;
 		if (h->cpu_per_byte < INFINITY)
 			cpu_milli = MIN(cpu_milli, v->mem_bytes * h->cpu_per_byte);
-		if (h->least_cpu <= cpu_milli)
+		if (h->most_cpu <= cpu_milli && h->cpu_per_room * from[at].milli <= cpu_milli)
+			sum += h->weight * from[at].milli; /* CPU is no limit to any kind */
+		else if (h->least_cpu <= cpu_milli)
 			sum += shape_usable(m->kinds, h, cpu_milli, from[at].milli);
 	}
 	return sum;
@@ -419,6 +423,8 @@ static void model_tables(struct outlook_model *m, const struct drafts *d, uint16
 		if (h->end > h->first) {
 			weight = m->kinds[end - 1].weight;
 			rate = m->kinds[end - 1].rate;
+			if (m->kinds[end - 1].cpu_milli >= cpu)
+				end--; /* kinds of the same CPU count together */
 		}
 		m->kinds[end++] = (struct outlook_kind){
 			.cpu_milli = cpu,
@@ -426,6 +432,7 @@ static void model_tables(struct outlook_model *m, const struct drafts *d, uint16
 			.rate = rate + k->weight / cpu,
 		};
 		h->most_cpu = cpu;
+		h->cpu_per_room = cpu / (FEED * h->size_milli);
 		h->weight = weight + k->weight;
 		h->end = end;
 	}

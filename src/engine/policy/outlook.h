@@ -42,6 +42,7 @@ struct outlook_kind {
 struct outlook_shape {
 	double size_milli;	    /* gpus * share_milli */
 	double least_cpu, most_cpu; /* of its kinds */
+	double cpu_per_room;	    /* that most_cpu needs for every milli of room to be used */
 	double cpu_per_byte;	    /* that comes with memory in its kinds */
 	double weight;		    /* of all its kinds */
 	uint32_t gpus, share_milli;

@@ -43,9 +43,9 @@ static struct demand *market_set(struct market *m, const struct modelset *models
 }
 
 /* Work that accepts every model of the cluster is not constrained. */
-static bool constrained(const struct market *m, const struct modelset *models)
+static bool constrained(uint32_t all, const struct modelset *models)
 {
-	for (uint32_t i = 0; i < m->models; i++)
+	for (uint32_t i = 0; i < all && !modelset_any(models); i++)
 		if (!modelset_has(models, (uint16_t)i))
 			return true;
 	return false;
@@ -64,7 +64,7 @@ static double collect(struct market *m, const struct mix *mix)
 		struct demand *set;
 
 		all += gpu;
-		if (!k->gpus || !constrained(m, &k->models))
+		if (!k->gpus || !constrained(m->models, &k->models))
 			continue;
 		set = market_set(m, &k->models);
 		if (!set)
@@ -149,26 +149,62 @@ static void balance(struct market *m)
 	}
 }
 
+/* Whether there is any work that not every model of the cluster would do for. */
+static bool anybody_particular(const struct mix *mix, uint32_t models)
+{
+	uint32_t count;
+	double total;
+	const struct mix_kind *kinds = mix_kinds(mix, &count, &total);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (kinds[i].gpus && constrained(models, &kinds[i].models))
+			return true;
+	return false;
+}
+
+static void find_loads(struct market *m, const struct outlook *o, const struct cluster *c,
+		       const struct mix *mix)
+{
+	double all = collect(m, mix);
+
+	be_careful(m);
+	for (uint32_t i = 0; i < m->models; i++) {
+		m->free_gpu[i] = (double)cluster_model_free_milli(c, (uint16_t)i) / CORE_WHOLE *
+				 o->model[i].usable_share;
+		m->all_free += m->free_gpu[i];
+	}
+	for (uint32_t j = 0; j < m->sets_count; j++)
+		m->sets[j].gpu *= m->all_free / all;
+	balance(m);
+}
+
+/* Takes the loads as prices if they differ enough from the present ones. */
+static bool take_loads(struct outlook *o, const double *load, uint32_t models)
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < models; i++)
+		changed |= fabs(MIN(load[i], 1.0) - o->model[i].load) > LITTLE;
+	for (uint32_t i = 0; i < models && changed; i++)
+		o->model[i].load = MIN(load[i], 1.0);
+	return changed;
+}
+
+static bool reprice_particular(struct outlook *o, const struct cluster *c, const struct mix *mix,
+			       uint32_t models)
+{
+	struct market m = { .models = models };
+
+	find_loads(&m, o, c, mix);
+	return take_loads(o, m.load, models);
+}
+
 bool outlook_reprice(struct outlook *o, const struct cluster *c, const struct mix *mix)
 {
-	struct market m = { .models = MIN(o->models, cluster_models(c)) };
-	bool changed = false;
-	double all;
+	static const double nothing[MODEL_MAX];
+	uint32_t models = MIN(o->models, cluster_models(c));
 
-	all = collect(&m, mix);
-	be_careful(&m);
-	for (uint32_t i = 0; i < m.models; i++) {
-		m.free_gpu[i] = (double)cluster_model_free_milli(c, (uint16_t)i) / CORE_WHOLE *
-				o->model[i].usable_share;
-		m.all_free += m.free_gpu[i];
-	}
-	for (uint32_t j = 0; j < m.sets_count; j++)
-		m.sets[j].gpu *= m.all_free / all;
-	if (m.sets_count)
-		balance(&m);
-	for (uint32_t i = 0; i < m.models; i++)
-		changed |= fabs(MIN(m.load[i], 1.0) - o->model[i].load) > LITTLE;
-	for (uint32_t i = 0; i < m.models && changed; i++)
-		o->model[i].load = MIN(m.load[i], 1.0);
-	return changed;
+	if (!anybody_particular(mix, models))
+		return take_loads(o, nothing, models);
+	return reprice_particular(o, c, mix, models);
 }
