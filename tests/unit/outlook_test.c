@@ -281,12 +281,12 @@ TEST(what_a_state_offers_is_worked_out_anew_at_every_epoch)
 	put(t.engine, "1", 0, share(500, 0));
 	outlook_view(n, &v);
 	outlook_learn(t.outlook, t.cluster, t.mix);
-	before = outlook_usable_now(t.outlook, n, &v);
+	before = outlook_look(t.outlook, n)->usable;
 	come(&t, 3, with(share(500, 0), 4000, 0));
-	CHECK(outlook_usable_now(t.outlook, n, &v) == before);
+	CHECK(outlook_look(t.outlook, n)->usable == before);
 	outlook_learn(t.outlook, t.cluster, t.mix);
-	CHECK(near(outlook_usable_now(t.outlook, n, &v), 0.75 * 500));
-	CHECK(outlook_usable_now(t.outlook, n, &v) == outlook_usable(t.outlook, &v));
+	CHECK(near(outlook_look(t.outlook, n)->usable, 0.75 * 500));
+	CHECK(outlook_look(t.outlook, n)->usable == outlook_usable(t.outlook, &v));
 	table_done(&t);
 }
 

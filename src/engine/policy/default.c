@@ -43,34 +43,33 @@ static struct hold card_hold(const struct assignment *a, uint32_t gpu)
 
 /* U of the node with the pod on it. */
 static double usable_after(const struct outlook *o, const struct request *r, const struct node *n,
-			   const struct assignment *a, struct outlook_view *v)
+			   const struct assignment *a, struct outlook_view v)
 {
 	if (was_picked(&o->picked, r, n, a))
 		return o->picked.usable;
-	v->cpu_milli -= (double)r->needs.cpu_milli;
-	v->mem_bytes -= (double)r->needs.mem_bytes;
+	v.cpu_milli -= (double)r->needs.cpu_milli;
+	v.mem_bytes -= (double)r->needs.mem_bytes;
 	gpuset_each(gpu, a->gpus) {
 		const struct gpu *g = &n->gpus[gpu];
 		struct hold hold = card_hold(a, gpu);
 
 		if (hold.kind != ASK_MIG)
-			outlook_move(v, outlook_level(g), outlook_level_after(g, &hold));
+			outlook_move(&v, outlook_level(g), outlook_level_after(g, &hold));
 	}
-	return outlook_usable(o, v);
+	return outlook_usable(o, &v);
 }
 
 static int32_t score(const struct scorer *s, const struct request *r, const struct node *n,
 		     const struct assignment *a)
 {
 	struct outlook *o = s->tables;
-	struct outlook_view v;
-	double before, lost;
+	const struct outlook_seen *seen;
+	double lost;
 
 	if (!n->gpus_count)
 		return PART_MAX;
-	outlook_view(n, &v);
-	before = outlook_usable_now(o, n, &v);
-	lost = (before - usable_after(o, r, n, a, &v)) / CORE_WHOLE / GPU_MAX;
+	seen = outlook_look(o, n);
+	lost = (seen->usable - usable_after(o, r, n, a, seen->view)) / CORE_WHOLE / GPU_MAX;
 	return (int32_t)(PART_MAX * (1.0 - MIN(MAX(lost, 0.0), 1.0)));
 }
 
@@ -106,9 +105,8 @@ static uint32_t pick_share(const struct scorer *s, const struct request *r, cons
 	uint16_t tried[GPU_MAX];
 	uint8_t tried_count = 0;
 	double best_usable = -1;
-	struct outlook_view v;
+	struct outlook_view v = outlook_look(o, n)->view;
 
-	outlook_view(n, &v);
 	v.cpu_milli -= (double)r->needs.cpu_milli;
 	v.mem_bytes -= (double)r->needs.mem_bytes;
 	gpuset_each(gpu, usable) {

@@ -189,15 +189,17 @@ double outlook_usable(const struct outlook *o, const struct outlook_view *v)
 	return usable_up_to(&o->model[v->model], v, GPU_MAX);
 }
 
-double outlook_usable_now(struct outlook *o, const struct node *n, const struct outlook_view *v)
+const struct outlook_seen *outlook_look(struct outlook *o, const struct node *n)
 {
-	uint32_t at = n->state % OUTLOOK_CACHE;
+	struct outlook_seen *seen = n->state ? &o->seen[n->state % OUTLOOK_CACHE] : &o->stranger;
 
-	if (o->cache[at].state != n->state || !n->state) {
-		o->cache[at].state = n->state;
-		o->cache[at].usable = outlook_usable(o, v);
-	}
-	return o->cache[at].usable;
+	if (n->state && seen->state == n->state && seen->epoch == o->seen_epoch)
+		return seen;
+	outlook_view(n, &seen->view);
+	seen->usable = outlook_usable(o, &seen->view);
+	seen->state = n->state;
+	seen->epoch = o->seen_epoch;
+	return seen;
 }
 
 /* The GPU of a node that work of one GPU or less can use, as a share of all such work. */
@@ -440,7 +442,7 @@ static void model_tables(struct outlook_model *m, const struct drafts *d, uint16
 
 void outlook_forget(struct outlook *o)
 {
-	memset(o->cache, 0, sizeof(o->cache));
+	o->seen_epoch++;
 	o->picked.state = 0;
 }
 

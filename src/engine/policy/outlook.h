@@ -58,25 +58,6 @@ struct outlook_model {
 	double load;	     /* by work that needs this model, 0..1 */
 };
 
-#define OUTLOOK_CACHE 4096
-
-struct outlook {
-	uint32_t models;
-	struct outlook_model model[MODEL_MAX];
-	/* U of states that were met, by node->state modulo the size; 0 is no state. */
-	struct {
-		double usable;
-		uint32_t state;
-	} cache[OUTLOOK_CACHE];
-	/* U after the share that was picked last: its score is asked for next. */
-	struct outlook_picked {
-		double usable;
-		int64_t cpu_milli, mem_bytes;
-		struct hold hold;
-		uint32_t state; /* 0: nothing was picked */
-	} picked;
-};
-
 /* A node as it is or would be: free CPU and memory, and what is free on its cards, as levels in
  * thousandths, ascending, with the number of cards at each. */
 struct outlook_view {
@@ -85,6 +66,33 @@ struct outlook_view {
 	uint8_t count;
 	uint16_t level[GPU_MAX];
 	uint8_t cards[GPU_MAX];
+};
+
+/* What was found out about a state of nodes. */
+struct outlook_seen {
+	struct outlook_view view;
+	double usable;
+	uint32_t state; /* its number; 0: none */
+	uint32_t epoch;
+};
+
+#define OUTLOOK_CACHE 4096
+
+struct outlook {
+	uint32_t models;
+	struct outlook_model model[MODEL_MAX];
+	/* States that were met, by their number modulo the size; `stranger` is a node whose
+	 * state has no number. */
+	uint32_t seen_epoch;
+	struct outlook_seen seen[OUTLOOK_CACHE];
+	struct outlook_seen stranger;
+	/* U after the share that was picked last: its score is asked for next. */
+	struct outlook_picked {
+		double usable;
+		int64_t cpu_milli, mem_bytes;
+		struct hold hold;
+		uint32_t state; /* 0: nothing was picked */
+	} picked;
 };
 
 void outlook_learn(struct outlook *o, const struct cluster *c, const struct mix *mix);
@@ -101,7 +109,8 @@ uint16_t outlook_level(const struct gpu *g);
 uint16_t outlook_level_after(const struct gpu *g, const struct hold *h);
 /* U of the node, in thousandths of a GPU. */
 double outlook_usable(const struct outlook *o, const struct outlook_view *v);
-/* The same of a node as it is, whose view is given; remembered. */
-double outlook_usable_now(struct outlook *o, const struct node *n, const struct outlook_view *v);
+/* View and U of a node as it is; remembered until something is learned, or asked for the next
+ * stranger. */
+const struct outlook_seen *outlook_look(struct outlook *o, const struct node *n);
 
 #endif
