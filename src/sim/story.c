@@ -46,7 +46,12 @@ static int uncordon(struct world *w, const char *node, struct err *err)
 	return world_cordon(w, node, false, err);
 }
 
-static int fail(struct world *w, const struct json *place, struct err *err)
+/* An entry names a node, or one GPU of it. */
+static int at_place(struct world *w, const struct json *place,
+		    int (*gpu_step)(struct world *w, const char *node, int64_t gpu,
+				    struct err *err),
+		    int (*node_step)(struct world *w, const char *node, struct err *err),
+		    struct err *err)
 {
 	const char *node = json_str(place, "node");
 	int64_t gpu;
@@ -56,22 +61,18 @@ static int fail(struct world *w, const struct json *place, struct err *err)
 			       "an entry needs a node: {node: NAME} or {node: NAME, "
 			       "gpu: ID}");
 	if (json_i64(place, &gpu, "gpu") == 0)
-		return world_fail_gpu(w, node, gpu, err);
-	return world_fail_node(w, node, err);
+		return gpu_step(w, node, gpu, err);
+	return node_step(w, node, err);
+}
+
+static int fail(struct world *w, const struct json *place, struct err *err)
+{
+	return at_place(w, place, world_fail_gpu, world_fail_node, err);
 }
 
 static int recover(struct world *w, const struct json *place, struct err *err)
 {
-	const char *node = json_str(place, "node");
-	int64_t gpu;
-
-	if (!node)
-		return err_set(err, EINVAL,
-			       "an entry needs a node: {node: NAME} or {node: NAME, "
-			       "gpu: ID}");
-	if (json_i64(place, &gpu, "gpu") == 0)
-		return world_recover_gpu(w, node, gpu, err);
-	return world_recover_node(w, node, err);
+	return at_place(w, place, world_recover_gpu, world_recover_node, err);
 }
 
 static int for_places(struct world *w, const struct json *list, place_step step, struct err *err)
