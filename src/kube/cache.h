@@ -37,10 +37,10 @@ struct kube_cache_options {
 	const char *namespace;	    /* NULL: all */
 	const char *label_selector; /* NULL: none; copied */
 	const char *field_selector;
-	const char *const *keep;    /* NULL: the kind's */
-	uint32_t page;		    /* objects of a page; 0: 500 */
-	bool no_streaming;	    /* list even if the server could stream */
-	bool optional;		    /* a kind that the server lacks (404) counts as empty, and
+	const char *const *keep; /* NULL: the kind's */
+	uint32_t page;		 /* objects of a page; 0: 500 */
+	bool no_streaming;	 /* list even if the server could stream */
+	bool optional;		 /* a kind that the server lacks (404) counts as empty, and
 				     * is asked for again now and then */
 	/* A change, in the order of the server.  `object` is the whole document (NULL when
 	 * now is), valid during the call.  `before` is freed after it. */
@@ -67,21 +67,21 @@ uint32_t kube_cache_count(const struct kube_cache *cache);
 struct kube_object *kube_cache_next(const struct kube_cache *cache, uint32_t *at);
 
 enum kube_cache_state {
-	KUBE_CACHE_LISTING, /* nothing or old data */
+	KUBE_CACHE_LISTING,  /* nothing or old data */
 	KUBE_CACHE_WATCHING, /* live */
-	KUBE_CACHE_WAITING, /* cut off; trying again after a pause */
+	KUBE_CACHE_WAITING,  /* cut off; trying again after a pause */
 };
 
 struct kube_cache_status {
 	enum kube_cache_state state;
-	bool synced;		 /* a whole list has been read at least once */
-	bool live;		 /* synced, and the watch is open or is being resumed in order */
+	bool synced; /* a whole list has been read at least once */
+	bool live;   /* synced, and the watch is open or is being resumed in order */
 	uint32_t count;
 	uint64_t bytes;		 /* of memory for the objects */
 	uint64_t lists, watches; /* begun so far */
 	uint64_t events;
-	uint64_t heard_ms;	 /* monotonic: when the server was last heard */
-	const char *trouble;	 /* why it waits, "" if it does not */
+	uint64_t heard_ms;   /* monotonic: when the server was last heard */
+	const char *trouble; /* why it waits, "" if it does not */
 };
 
 void kube_cache_status(const struct kube_cache *cache, struct kube_cache_status *ret);

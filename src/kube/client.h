@@ -32,14 +32,14 @@ struct kube_telemetry;
 struct log;
 
 struct kube_client_options {
-	uv_loop_t *loop;	       /* outlives the client */
+	uv_loop_t *loop;		  /* outlives the client */
 	const struct kube_config *config; /* borrowed */
 	const struct clock *clock;
-	const struct log *log;	  /* server's warnings, failed credentials */
-	const char *user_agent;	  /* NULL: gpu-scheduler/<version> */
-	uint32_t max_in_flight;	  /* requests other than watches; 0: 64 */
-	uint32_t deadline_ms;	  /* of one try of a request; 0: 30 s */
-	uint64_t seed;		  /* of the jitter */
+	const struct log *log;	/* server's warnings, failed credentials */
+	const char *user_agent; /* NULL: gpu-scheduler/<version> */
+	uint32_t max_in_flight; /* requests other than watches; 0: 64 */
+	uint32_t deadline_ms;	/* of one try of a request; 0: 30 s */
+	uint64_t seed;		/* of the jitter */
 };
 
 int kube_client_new(const struct kube_client_options *options, struct kube_client **ret,
@@ -55,10 +55,10 @@ struct kube_request {
 	const char *accept;	  /* NULL: application/json */
 	const char *body;	  /* copied, since tries may come later; NULL: none */
 	size_t body_len;
-	uint32_t deadline_ms;	  /* of one try; 0: the client's */
-	uint32_t tries;		  /* at most; 0: 11, the first and ten more */
-	bool urgent;		  /* goes before others that wait for a place (a lease) */
-	bool raw;		  /* the reply's body is not parsed as JSON */
+	uint32_t deadline_ms; /* of one try; 0: the client's */
+	uint32_t tries;	      /* at most; 0: 11, the first and ten more */
+	bool urgent;	      /* goes before others that wait for a place (a lease) */
+	bool raw;	      /* the reply's body is not parsed as JSON */
 	/* For telemetry, both bounded in their values. */
 	const char *verb;     /* "bind"; NULL: by the method */
 	const char *resource; /* "pods/binding"; NULL: "other" */
@@ -77,9 +77,9 @@ void kube_cancel(struct kube_call *call);
 /* A watch: the body is handed on as it comes, no second try, no place in the queue. */
 struct kube_stream {
 	const char *path;
-	const char *resource;	/* for telemetry */
-	const char *accept;	/* NULL: application/json */
-	uint32_t idle_ms;	/* longest silence before it counts as dead */
+	const char *resource; /* for telemetry */
+	const char *accept;   /* NULL: application/json */
+	uint32_t idle_ms;     /* longest silence before it counts as dead */
 	int (*data)(void *context, const char *bytes, size_t len); /* 0, else stops */
 	/* Code 200 if it has ended in good order; else why not. */
 	void (*done)(void *context, const struct kube_reply *reply);

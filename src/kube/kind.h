@@ -49,7 +49,7 @@ struct kube_kind {
 	const char *version; /* "v1" */
 	const char *plural;  /* "pods" */
 	bool namespaced;
-	bool metadata_only;  /* listed and watched as PartialObjectMetadata */
+	bool metadata_only;	 /* listed and watched as PartialObjectMetadata */
 	const char *const *keep; /* see keep.h; ends with NULL */
 };
 

@@ -24,11 +24,11 @@ struct kube_object {
 	const char *namespace; /* "" without one */
 	const char *name;
 	const char *uid;
-	const char *version;   /* metadata.resourceVersion, opaque */
-	const char *text;      /* kept fields, JSON, NUL after text_len */
+	const char *version; /* metadata.resourceVersion, opaque */
+	const char *text;    /* kept fields, JSON, NUL after text_len */
 	uint32_t text_len;
-	uint32_t bytes;	       /* of memory, all in all */
-	void *user;	       /* for who uses the cache; carried over to the next version */
+	uint32_t bytes; /* of memory, all in all */
+	void *user;	/* for who uses the cache; carried over to the next version */
 };
 
 /* What identifies an object, borrowed from its document.  */

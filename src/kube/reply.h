@@ -40,8 +40,8 @@ struct kube_reply {
 	const struct json *body; /* of a 2xx; NULL otherwise or if it has none */
 	const char *bytes;	 /* the same, as it came */
 	size_t len;
-	const char *message;	 /* one sentence with what was asked, by verb and name */
-	int64_t retry_after_s;	 /* -1: not said */
+	const char *message;   /* one sentence with what was asked, by verb and name */
+	int64_t retry_after_s; /* -1: not said */
 	uint32_t tries;
 };
 
