@@ -15,7 +15,10 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Both evaluate their arguments twice: no side effects inside. */
+/* Both evaluate their arguments twice: no side effects inside.  <sys/param.h>, which
+ * comes with <uv.h>, has the same under these names. */
+#undef MIN
+#undef MAX
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 

@@ -68,7 +68,7 @@ struct http_request {
 	size_t body_len;
 	uint32_t deadline_ms; /* for all of it; 0: none */
 	uint32_t idle_ms;     /* longest silence of the server; 0: any */
-	size_t max_bytes;     /* of the reply's body, inflated; 0: 32 MiB */
+	size_t max_bytes;     /* of the body, inflated; 0: 32 MiB, any amount through data() */
 	bool gzip;	      /* the reply may come compressed; it is given inflated */
 	/* Takes the body of a 2xx reply as it comes instead of gathering it (others are
 	 * gathered, for the error).  0, or anything else to stop. */
@@ -82,7 +82,9 @@ struct http_request {
 int http_new(uv_loop_t *loop, const struct http_options *options, struct http **ret,
 	     struct err *err);
 
-/* Begins a request: 0 (done() will be called unless it is cancelled), -EINVAL, -ENOMEM. */
+/* Begins a request: 0 (done() will be called unless it is cancelled), -EINVAL, -ENOMEM,
+ * -ESHUTDOWN after http_retire().  Only GET and HEAD may be sent twice, when a connection
+ * that was used before breaks without a byte of reply.  Redirects are answers. */
 int http_start(struct http *http, const struct http_request *request, struct http_call **ret,
 	       struct err *err);
 
@@ -94,8 +96,9 @@ void http_cancel(struct http_call *call);
 uint32_t http_in_flight(const struct http *http);
 uint32_t http_connections(const struct http *http);
 
-/* No new requests: once those on their way have ended, all connections are closed and
- * closed() is called.  For a change of certificates. */
+/* No new requests: once those on their way have ended, all connections are closed, the
+ * set is freed and closed() is called.  For a change of certificates.  http_close() may
+ * still be called until then; closed() of both is called. */
 void http_retire(struct http *http, void (*closed)(void *context), void *context);
 
 /* Cancels all that is on its way, closes the connections, frees; closed() is called from
