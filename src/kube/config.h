@@ -87,6 +87,7 @@ struct kube_config {
 	const char *username, *password;
 	struct kube_impersonation as;
 	const struct kube_exec *exec;
+	const char *exec_extension; /* JSON that the cluster has for the plugin */
 
 	bool in_cluster;
 	const char *cluster_origin; /* for messages: `cluster "a" of /home/b/.kube/config` */
