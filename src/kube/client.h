@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client.h - requests to the API server, with what every request needs: who we are, a
- * bound on how many are on their way, another try when that is safe, and the server's
- * answer as one struct.
+ * bound on how many are on their way, another try when that is safe (retry.h), and the
+ * server's answer as one struct.
  *
  * One loop, one thread.  Two sets of connections: one for watches, one for all else, so
  * that a small write never waits behind a flood of events.  When certificates change,
@@ -30,6 +30,7 @@ struct kube_client;
 struct kube_config;
 struct kube_telemetry;
 struct log;
+struct metrics;
 
 struct kube_client_options {
 	uv_loop_t *loop;		  /* outlives the client */
@@ -40,6 +41,8 @@ struct kube_client_options {
 	uint32_t max_in_flight; /* requests other than watches; 0: 64 */
 	uint32_t deadline_ms;	/* of one try of a request; 0: 30 s */
 	uint64_t seed;		/* of the jitter */
+	/* Where telemetry.h counts; outlives the client.  NULL: nobody asks. */
+	struct metrics *metrics;
 };
 
 int kube_client_new(const struct kube_client_options *options, struct kube_client **ret,
@@ -47,6 +50,9 @@ int kube_client_new(const struct kube_client_options *options, struct kube_clien
 
 /* Cancels everything (no done() is called), closes all; then closed(). */
 void kube_client_close(struct kube_client *client, void (*closed)(void *context), void *context);
+
+#define KUBE_BODY_MAX ((size_t)64 << 20) /* of a reply: a page of a list */
+#define KUBE_PATH_MAX ((size_t)64 << 10) /* with its query: long selectors */
 
 struct kube_request {
 	const char *method;	  /* "GET", "POST", "PUT", "PATCH", "DELETE" */
@@ -57,8 +63,13 @@ struct kube_request {
 	size_t body_len;
 	uint32_t deadline_ms; /* of one try; 0: the client's */
 	uint32_t tries;	      /* at most; 0: 11, the first and ten more */
-	bool urgent;	      /* goes before others that wait for a place (a lease) */
-	bool raw;	      /* the reply's body is not parsed as JSON */
+	uint32_t within_ms;   /* all tries and pauses together; 0: only their number counts */
+	bool urgent;	      /* goes before others that wait for a place, and has four of its
+				* own when all are taken (a lease) */
+	bool background;  /* goes when nobody else waits, in an eighth of the places (events) */
+	bool harmless;	  /* changes nothing whatever its method (a dry run): like a GET */
+	bool raw;	  /* the reply's body is not parsed as JSON */
+	const char *what; /* for messages: "Lease ml/gpus-n1"; NULL: the path */
 	/* For telemetry, both bounded in their values. */
 	const char *verb;     /* "bind"; NULL: by the method */
 	const char *resource; /* "pods/binding"; NULL: "other" */
@@ -74,14 +85,16 @@ int kube_send(struct kube_client *client, const struct kube_request *request,
 /* done() is not called any more.  What was on its way may have been done. */
 void kube_cancel(struct kube_call *call);
 
-/* A watch: the body is handed on as it comes, no second try, no place in the queue. */
+/* A watch: the body is handed on as it comes, no second try, no place in the queue.  After
+ * a 401 the next one has fresh credentials. */
 struct kube_stream {
 	const char *path;
 	const char *resource; /* for telemetry */
 	const char *accept;   /* NULL: application/json */
 	uint32_t idle_ms;     /* longest silence before it counts as dead */
 	int (*data)(void *context, const char *bytes, size_t len); /* 0, else stops */
-	/* Code 200 if it has ended in good order; else why not. */
+	/* Code 200 and KUBE_OK if it has ended in good order; else why not.  KUBE_MALFORMED
+	 * if data() has stopped it. */
 	void (*done)(void *context, const struct kube_reply *reply);
 	void *context;
 };
