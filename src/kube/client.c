@@ -60,14 +60,15 @@ static void rest_closed(void *context)
 		connections_forget(connections);
 }
 
+/* Retired ones call back anyway; one that has, is NULL, but never both. */
 static void connections_close(struct connections *connections)
 {
-	/* at least one is open, else it would have been forgotten */
 	struct http *watch = connections->watch, *rest = connections->rest;
+	bool retired = connections->retired;
 	if (watch)
-		http_close(watch, watch_closed, connections);
+		http_close(watch, retired ? NULL : watch_closed, connections);
 	if (rest)
-		http_close(rest, rest_closed, connections);
+		http_close(rest, retired ? NULL : rest_closed, connections);
 }
 
 static void connections_retire(struct connections *connections)
