@@ -2,7 +2,12 @@
 /* kind.h - the kinds of objects that we read and write, and their addresses.
  *
  * A kind is a row of one table: group, version, plural, whether it lives in namespaces,
- * and which fields of it a cache keeps (keep.h).
+ * and which fields of it a cache keeps (keep.h): what scheduling asks about, and all that
+ * dialect/ reads, so that a pod translated from what is kept is the same as one
+ * translated from its document.
+ *
+ * Some servers lack a kind (our own before they are installed, those of a plugin, those
+ * behind a feature gate): such a kind is `optional`.
  */
 #ifndef GS_KUBE_KIND_H
 #define GS_KUBE_KIND_H
@@ -38,7 +43,7 @@ enum kube_kind_id {
 	KUBE_VOLUME_ATTACHMENT,
 	KUBE_PRIORITY_CLASS,
 	KUBE_POD_GROUP,		 /* scheduling.x-k8s.io, of the coscheduling plugin */
-	KUBE_UPSTREAM_POD_GROUP, /* scheduling.k8s.io */
+	KUBE_UPSTREAM_POD_GROUP, /* scheduling.k8s.io, 1.36 with the gate GenericWorkload */
 	KUBE_EVENT,		 /* events.k8s.io; written only */
 	KUBE_KINDS,
 };
@@ -49,6 +54,7 @@ struct kube_kind {
 	const char *version; /* "v1" */
 	const char *plural;  /* "pods" */
 	bool namespaced;
+	bool optional;		 /* a server without it is in order */
 	bool metadata_only;	 /* listed and watched as PartialObjectMetadata */
 	const char *const *keep; /* see keep.h; ends with NULL */
 };

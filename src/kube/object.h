@@ -5,7 +5,7 @@
  * compact JSON (keep.h), which kube_object_parse() reads again when someone needs more
  * than the names.  A pod takes 0.5 to 0.9 KiB, where its document would take 10.
  *
- * Read-only once made.  Views with types (pod.h, node.h, lease.h ...) are read from the
+ * Read-only once made, but for `user`.  Views with types (views/) are read from the
  * document, at the event or from the kept text alike.
  */
 #ifndef GS_KUBE_OBJECT_H
@@ -20,10 +20,16 @@ struct json;
 struct json_doc;
 struct keep;
 
+#define KUBE_NAMESPACE_MAX 63 /* bytes of each */
+#define KUBE_NAME_MAX	   253
+#define KUBE_UID_MAX	   128
+#define KUBE_VERSION_MAX   128
+#define KUBE_OBJECT_MAX	   ((size_t)1 << 20) /* of the kept fields; etcd stops at 1.5 MiB */
+
 struct kube_object {
 	const char *namespace; /* "" without one */
 	const char *name;
-	const char *uid;
+	const char *uid;     /* "" without one */
 	const char *version; /* metadata.resourceVersion, opaque */
 	const char *text;    /* kept fields, JSON, NUL after text_len */
 	uint32_t text_len;
@@ -44,6 +50,7 @@ int kube_meta_read(const struct json *object, struct kube_meta *ret, struct err 
 int kube_object_new(const struct json *object, const struct keep *keep, struct kube_object **ret,
 		    struct err *err);
 void kube_object_free(struct kube_object *object);
+void kube_object_freep(struct kube_object **object); /* for CLEANUP() */
 
 /* The kept fields as a document that the caller frees: 0, -ENOMEM. */
 int kube_object_parse(const struct kube_object *object, struct json_doc **ret);
