@@ -7,7 +7,8 @@ BUILD ?= build
 FUZZ_SECONDS ?= 60
 MESON_FLAGS ?=
 
-.PHONY: build test e2e demo bench fuzz lint format memcheck clean distclean
+.PHONY: build test e2e e2e-programs e2e-releases e2e-remote demo bench fuzz lint format
+.PHONY: memcheck clean distclean
 .DEFAULT_GOAL := build
 
 # ninja uses all cores already.
@@ -20,9 +21,23 @@ test: build $(BUILD)/asan/build.ninja
 	@ninja -C $(BUILD)/asan --quiet
 	@scripts/test $(BUILD) $(BUILD)/asan
 
-# Needs the programs of Kubernetes, or Go to build them; TESTS=smoke runs one file.
-e2e:
-	@tests/kube/run $(TESTS)
+# Needs the programs of Kubernetes, or Go to build them; TESTS=smoke runs one file.  Our
+# programs run under the sanitizers.
+e2e: e2e-programs
+	@BUILD=$(BUILD)/asan tests/kube/run $(TESTS)
+
+# On every release of Kubernetes in tests/kube/tools, one after another and side by side.
+e2e-releases: e2e-programs
+	@BUILD=$(BUILD)/asan tests/kube/releases $(TESTS)
+
+# In a namespace of the cluster that KUBECONFIG names, which is deleted afterwards.
+e2e-remote:
+	@tests/kube/namespace --check
+	@$(MAKE) --no-print-directory e2e-programs
+	@BUILD=$(BUILD)/asan tests/kube/namespace tests/kube/run --any $(TESTS)
+
+e2e-programs: build $(BUILD)/asan/build.ninja
+	@ninja -C $(BUILD)/asan --quiet
 
 demo: build
 	@$(BUILD)/gpu-scheduler demo

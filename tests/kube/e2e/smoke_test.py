@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the lock protocol relies on, asked of a real API server.
+"""The cluster is there, and each role can do its work and no more.
 
-Written out by hand rather than through our client: when one of these fails, the ground
-has moved.
+What is true of any API server is in contract_test.py.
 
 cluster: --scheduler --history
 """
@@ -74,9 +73,9 @@ def version_and_uid(thing):
     return {name: thing["metadata"][name] for name in ("resourceVersion", "uid")}
 
 
-def lease(name):
-    """A lock as the scheduler creates it."""
-    answer = SCHEDULER.post(
+def lease(client, name):
+    """A lock as a role creates it."""
+    answer = client.post(
         LOCKS,
         {
             "apiVersion": "coordination.k8s.io/v1",
@@ -129,39 +128,6 @@ def a_binding_sets_node_and_annotations_in_one_step():
 
 
 @test
-def a_stale_binding_is_refused():
-    pod = make_pod("stale")
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    answer = SCHEDULER.request(
-        "PATCH",
-        f"{PODS}/stale/status",
-        {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": [condition]}},
-        content_type="application/strategic-merge-patch+json",
-    )
-    equal(answer.code, 200, str(answer))
-    refused(bind(SCHEDULER, pod, **version_and_uid(pod)), 409, "Conflict")
-    check("nodeName" not in ADMIN.get(f"{PODS}/stale").json["spec"], "it was bound")
-    answer = bind(SCHEDULER, pod, **version_and_uid(answer.json))
-    equal(answer.code, 201, str(answer))
-
-
-@test
-def a_binding_for_an_earlier_pod_of_the_name_is_refused():
-    pod = make_pod("again")
-    equal(ADMIN.delete(f"{PODS}/again", {"gracePeriodSeconds": 0}).code, 200)
-    make_pod("again")
-    refused(bind(SCHEDULER, pod, uid=pod["metadata"]["uid"]), 409, "Conflict")
-
-
-@test
-def a_bound_pod_is_not_bound_again():
-    pod = make_pod("twice")
-    uid = pod["metadata"]["uid"]
-    equal(bind(SCHEDULER, pod, uid=uid).code, 201)
-    refused(bind(SCHEDULER, pod, uid=uid), 409, "Conflict")
-
-
-@test
 def roles_can_do_their_work_and_no_more():
     pod = make_pod("guarded")
     for name in ("agent", "webhook", "controller"):
@@ -178,26 +144,16 @@ def roles_can_do_their_work_and_no_more():
 
 
 @test
-def a_lock_is_created_once():
-    taken = lease("gpus-once")
-    again = {"metadata": {"name": "gpus-once"}, "spec": {"holderIdentity": "other"}}
-    refused(SCHEDULER.post(LOCKS, again), 409, "AlreadyExists")
-    stale = dict(taken, spec={"holderIdentity": "first"})
-    equal(SCHEDULER.put(f"{LOCKS}/gpus-once", stale).code, 200)
-    stale["spec"] = {"holderIdentity": "second"}
-    refused(SCHEDULER.put(f"{LOCKS}/gpus-once", stale), 409, "Conflict")
-
-
-@test
-def a_put_to_a_deleted_lock_needs_the_uid_to_be_refused():
-    taken = lease("gpus-gone")
-    answer = SCHEDULER.delete(f"{LOCKS}/gpus-gone", {"preconditions": version_and_uid(taken)})
-    equal(answer.code, 200, str(answer))
-    refused(SCHEDULER.put(f"{LOCKS}/gpus-gone", taken), 409, "Conflict")
-    equal(SCHEDULER.get(f"{LOCKS}/gpus-gone").code, 404)
-    del taken["metadata"]["uid"]
-    answer = SCHEDULER.put(f"{LOCKS}/gpus-gone", taken)
-    equal(answer.code, 201, str(answer))
+def locks_are_taken_by_some_and_collected_by_others():
+    controller = as_identity("controller")
+    for client in (SCHEDULER, as_identity("extender")):
+        taken = lease(client, "gpus-role")
+        taken = client.put(f"{LOCKS}/gpus-role", taken).json
+        equal(AGENT.get(f"{LOCKS}/gpus-role").code, 200, "a lock read by the agent")
+        refused(AGENT.put(f"{LOCKS}/gpus-role", taken), 403, "Forbidden")
+        refused(controller.post(LOCKS, {"metadata": {"name": "gpus-more"}}), 403, "Forbidden")
+        equal(controller.put(f"{LOCKS}/gpus-role", taken).code, 200, "changed by the controller")
+        equal(controller.delete(f"{LOCKS}/gpus-role").code, 200, "collected by the controller")
 
 
 @test

@@ -22,10 +22,19 @@ class Failed(Exception):
     """Something is not as the test says."""
 
 
+class Skipped(Exception):
+    """The test cannot run here; the reason counts as neither passed nor failed."""
+
+
 def test(function):
     """Register a test; its name is a sentence."""
     TESTS.append(function)
     return function
+
+
+def skip(reason):
+    """End the test, which lacks what the reason says."""
+    raise Skipped(reason)
 
 
 def check(condition, note):
@@ -67,21 +76,24 @@ def kubectl(*words, stdin=None):
 
 
 def _run(function):
+    """The result as TAP says it, and why the test was skipped."""
     try:
         function()
-        return True
+        return "ok", ""
+    except Skipped as skipped:
+        return "ok", f" # SKIP {skipped}"
     except Failed as failure:
         line = traceback.extract_tb(failure.__traceback__)[1]
         print(f"{line.filename}:{line.lineno}: {failure}", file=sys.stderr)
     except Exception:  # pylint: disable=broad-exception-caught
         traceback.print_exc()
-    return False
+    return "not ok", ""
 
 
 def main(prepare=None):
     """Run what the command line names, or all; 0 if everything passed.  prepare() makes
     what all of them need and runs first."""
-    if prepare and not _run(prepare):
+    if prepare and _run(prepare) != ("ok", ""):
         return 1
     patterns = sys.argv[1:] or ["*"]
     chosen = [
@@ -92,7 +104,7 @@ def main(prepare=None):
     print(f"1..{len(chosen)}", flush=True)
     failed = 0
     for number, function in enumerate(chosen, 1):
-        passed = _run(function)
-        failed += not passed
-        print(f"{'ok' if passed else 'not ok'} {number} - {function.__name__}", flush=True)
+        result, reason = _run(function)
+        failed += result != "ok"
+        print(f"{result} {number} - {function.__name__}{reason}", flush=True)
     return 1 if failed else 0

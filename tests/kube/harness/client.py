@@ -8,6 +8,7 @@ import base64
 import http.client
 import json
 import os
+import socket
 import ssl
 import tempfile
 import urllib.parse
@@ -47,11 +48,28 @@ def _context(cluster, user):
     return context
 
 
+class _SocketConnection(http.client.HTTPConnection):
+    """HTTP over a socket of the file system."""
+
+    def __init__(self, path, timeout_s):
+        super().__init__("localhost", timeout=timeout_s)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class Client:
     """Requests with the kubeconfig at path, one of those that the cluster wrote; as
-    nobody without its certificate; to another server of the cluster if one is named."""
+    nobody without its certificate; to another server of the cluster if one is named.
+    Or by the socket of `kubectl proxy` at path."""
 
     def __init__(self, path, timeout_s=30, certificate=True, server=None):
+        if server is None and str(path).endswith(".sock"):
+            self.connection = _SocketConnection(str(path), timeout_s)
+            return
         with open(path, encoding="utf-8") as file:
             config = json.load(file)
         cluster = config["clusters"][0]["cluster"]
@@ -106,6 +124,11 @@ class Client:
     def delete(self, path, body=None):
         """DELETE; body may be DeleteOptions."""
         return self.request("DELETE", path, body)
+
+
+def anywhere():
+    """A client of the cluster in which ./namespace has made one, and its name."""
+    return Client(os.environ["KUBE_API_SOCKET"]), os.environ["KUBE_NAMESPACE"]
 
 
 def as_identity(name):

@@ -14,10 +14,28 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LIBC = ctypes.CDLL(None, use_errno=True)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StartError(Exception):
     """A sentence for whoever runs the tests."""
+
+
+class Ended(BaseException):
+    """A signal asked us to end."""
+
+
+def _on_signal(number, _frame):
+    """Once: ending must not be interrupted."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    raise Ended(number)
+
+
+def raise_signals():
+    """From now on the signals that ask us to end are the exception Ended."""
+    for each in SIGNALS:
+        signal.signal(each, _on_signal)
 
 
 def die_with_parent(number=signal.SIGKILL, parent=None):
