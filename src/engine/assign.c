@@ -35,13 +35,14 @@ enum verdict fit_identity(const struct cluster *c, const struct request *r, uint
 			return WRONG_LABELS;
 	if (r->domain != DOMAIN_NONE && !cluster_below(c, n->domain, r->domain))
 		return WRONG_DOMAIN;
-	return FITS;
+	return rules_fit_node(c, r->rules, node);
 }
 
-static bool tolerated(const struct request *r, const struct taint *taint)
+static bool tolerated(const struct toleration *tolerations, uint32_t count,
+		      const struct taint *taint)
 {
-	for (uint32_t i = 0; i < r->tolerations_count; i++) {
-		const struct toleration *t = &r->tolerations[i];
+	for (uint32_t i = 0; i < count; i++) {
+		const struct toleration *t = &tolerations[i];
 
 		if (t->effect != EFFECT_ANY && t->effect != taint->effect)
 			continue;
@@ -53,11 +54,11 @@ static bool tolerated(const struct request *r, const struct taint *taint)
 	return false;
 }
 
-static bool taints_tolerated(const struct request *r, const struct node *n)
+bool taints_tolerated(const struct toleration *tolerations, uint32_t count, const struct node *n)
 {
 	for (uint32_t i = 0; i < n->taints_count; i++)
 		if (n->taints[i].effect != EFFECT_PREFER_NO_SCHEDULE &&
-		    !tolerated(r, &n->taints[i]))
+		    !tolerated(tolerations, count, &n->taints[i]))
 			return false;
 	return true;
 }
@@ -102,7 +103,7 @@ static enum verdict fit_node_part(const struct request *r, const struct node *n)
 {
 	if (n->unschedulable)
 		return UNSCHEDULABLE;
-	if (n->taints_count && !taints_tolerated(r, n))
+	if (n->taints_count && !taints_tolerated(r->tolerations, r->tolerations_count, n))
 		return TAINTED;
 	if (r->min_network_gbps && n->network_gbps < r->min_network_gbps)
 		return NO_NETWORK;
@@ -184,7 +185,16 @@ enum verdict assign_node(const struct cluster *c, const struct scorer *s, const 
 {
 	enum verdict v = fit_identity(c, r, node);
 
-	return v != FITS ? v : assign_state(c, s, r, cluster_node(c, node), ret);
+	if (v == FITS)
+		v = assign_state(c, s, r, cluster_node(c, node), ret);
+	return v == FITS ? rules_fit_pods(c, r->rules, r->subject, node, NULL, 0) : v;
+}
+
+enum verdict fit_place(const struct cluster *c, const struct request *r, uint32_t node)
+{
+	enum verdict v = fit_identity(c, r, node);
+
+	return v == FITS ? rules_fit_pods(c, r->rules, r->subject, node, NULL, 0) : v;
 }
 
 enum verdict fit_node(const struct cluster *c, const struct request *r, uint32_t node)

@@ -36,6 +36,8 @@ enum verdict fit_node(const struct cluster *c, const struct request *r, uint32_t
  * the same state (its name, labels and domain), the second at the state alone, so its
  * answer holds for every node of the same bucket. */
 enum verdict fit_identity(const struct cluster *c, const struct request *r, uint32_t node);
+/* The first, and the pods that are there: everything but the node's state. */
+enum verdict fit_place(const struct cluster *c, const struct request *r, uint32_t node);
 enum verdict assign_state(const struct cluster *c, const struct scorer *s, const struct request *r,
 			  const struct node *n, struct assignment *ret);
 

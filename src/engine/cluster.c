@@ -93,7 +93,7 @@ struct cluster *cluster_new(const struct cluster_config *config)
 	map_init(&c->domain_ids, config->seed);
 	map_init(&c->pod_ids, config->seed);
 	c->log = calloc(LOG_SIZE, sizeof(*c->log));
-	if (!c->log || domains_init(c) < 0 || buckets_init(c) < 0 ||
+	if (!c->log || domains_init(c) < 0 || buckets_init(c) < 0 || rules_init(c) < 0 ||
 	    cluster_intern(c, "") == UINT32_MAX) {
 		cluster_free(c);
 		return NULL;
@@ -106,6 +106,7 @@ void cluster_free(struct cluster *c)
 	if (!c)
 		return;
 	pods_done(c);
+	rules_done(c);
 	nodes_done(c);
 	buckets_done(c);
 	domains_done(c);

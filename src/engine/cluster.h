@@ -169,6 +169,7 @@ struct pod_spec {
 	uint32_t gang;	     /* 0, or a number the caller gives its gangs */
 	uint64_t started;    /* any clock; later means younger */
 	uint8_t disruptable; /* 0: no budget; 1: removing it violates a PodDisruptionBudget */
+	uint8_t ending;	     /* it is being deleted */
 };
 
 struct pod {
@@ -182,9 +183,11 @@ struct pod {
 	uint32_t gang;
 	uint32_t size; /* of this record, in bytes */
 	int32_t priority;
+	uint32_t subject, rules; /* counted: see rules.h */
 	uint16_t holds_count;
 	uint8_t extended_count;
 	uint8_t disruptable;
+	uint8_t ending;
 };
 
 struct cluster_config {
@@ -256,7 +259,9 @@ void cluster_pod_remove(struct cluster *c, uint32_t pod);
 struct pod *cluster_pod_detach(struct cluster *c, uint32_t pod);
 int cluster_pod_attach(struct cluster *c, struct pod *pod, uint32_t *ret); /* as place */
 void cluster_pod_discard(struct cluster *c, struct pod *pod);		   /* a detached one */
-uint32_t cluster_pod_find(const struct cluster *c, const char *uid);	   /* or POD_NONE */
+/* The pod is being deleted: it holds what it holds, but does not count for even spread. */
+void cluster_pod_ending(struct cluster *c, uint32_t pod);
+uint32_t cluster_pod_find(const struct cluster *c, const char *uid); /* or POD_NONE */
 const struct pod *cluster_pod(const struct cluster *c, uint32_t pod);
 uint32_t cluster_pods_count(const struct cluster *c);
 /* Pods are numbered below this; cluster_pod() is NULL for numbers not in use. */

@@ -24,6 +24,7 @@
 #include "base/rng.h"
 #include "base/vec.h"
 #include "engine/cluster.h"
+#include "engine/rules_private.h"
 
 #define LOG_SIZE     (1u << 16)
 #define BUCKET_EMPTY 0
@@ -106,6 +107,8 @@ struct cluster {
 	VEC(struct pod *) pods;
 	VEC(uint32_t) free_pods;
 	struct map pod_ids;
+
+	struct rules_table rules;
 };
 
 /* cluster_names.c */
@@ -162,6 +165,9 @@ bool extended_sane(const struct extended *items, uint32_t count);
 /* Takes from what is free (sign 1) or gives back (-1). */
 void resources_take(struct resources *free, const struct resources *needs, int sign);
 void extended_take(struct node *n, const struct extended *needs, uint32_t count, int sign);
+
+/* assign.c: every taint that keeps pods away is tolerated. */
+bool taints_tolerated(const struct toleration *tolerations, uint32_t count, const struct node *n);
 
 /* The model that a node counts as. */
 static inline uint16_t node_model(const struct node *n)

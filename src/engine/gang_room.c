@@ -147,7 +147,7 @@ uint32_t gang_node_room(struct gang_planner *g, uint32_t node)
 	const struct node *n = cluster_node(g->cluster, node);
 	struct gang_memo *memo;
 
-	if (n->idle_gpus < g->whole_gpus || fit_identity(g->cluster, g->request, node) != FITS)
+	if (n->idle_gpus < g->whole_gpus || fit_place(g->cluster, g->request, node) != FITS)
 		return 0;
 	memo = memo_of(g, n->bucket);
 	if (memo->room == UNKNOWN)
@@ -158,7 +158,7 @@ uint32_t gang_node_room(struct gang_planner *g, uint32_t node)
 enum verdict gang_node_verdict(struct gang_planner *g, uint32_t node)
 {
 	const struct node *n = cluster_node(g->cluster, node);
-	enum verdict v = fit_identity(g->cluster, g->request, node);
+	enum verdict v = fit_place(g->cluster, g->request, node);
 	struct gang_memo *memo = memo_of(g, n->bucket);
 	struct assignment a;
 

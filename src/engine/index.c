@@ -22,6 +22,7 @@ static void class_free(struct request_class *k)
 {
 	free(k->values);
 	free(k->full);
+	free(k->barred);
 	free(k->best);
 	free(k->tree);
 	free(k->identity);
@@ -74,7 +75,8 @@ static void class_account(struct index *ix, struct request_class *k)
 {
 	ix->bytes -= k->bytes;
 	k->bytes = sizeof(*k) +
-		   k->blocks_room * (sizeof(*k->best) + sizeof(*k->tree) + sizeof(*k->full)) +
+		   k->blocks_room * (sizeof(*k->best) + sizeof(*k->tree) + sizeof(*k->full) +
+				     (k->by_pods ? sizeof(*k->barred) : 0)) +
 		   (uint64_t)k->blocks_room * BLOCK_NODES *
 			   (sizeof(*k->values) + (k->by_identity ? sizeof(*k->identity) : 0));
 	ix->bytes += k->bytes;
@@ -84,10 +86,15 @@ static void class_account(struct index *ix, struct request_class *k)
 
 static struct request_class *class_find(struct index *ix, const struct request *r)
 {
-	uint64_t hash = request_hash(r, ix->seed);
+	const struct cluster *c = ix->cluster;
+	bool of_pods = rules_of_pods(c, r->rules);
+	uint32_t subject = of_pods || subject_matters(c, r->subject) ? r->subject : 0;
+	uint64_t serials[] = { rules_serial(c, r->rules), subject_serial(c, subject) };
+	uint64_t hash = request_hash(r, ix->seed + serials[1]);
 	struct request_class **head = &ix->heads[hash % HEADS], *k = *head;
 
-	while (k && (k->hash != hash || !request_equal(&k->request, r)))
+	while (k && (k->hash != hash || k->rules_serial != serials[0] ||
+		     k->subject_serial != serials[1] || !request_equal(&k->request, r)))
 		k = k->next;
 	if (k) {
 		lru_unlink(ix, k);
@@ -99,7 +106,12 @@ static struct request_class *class_find(struct index *ix, const struct request *
 		return NULL;
 	k->request = *r;
 	k->hash = hash;
-	k->by_identity = r->selector_count || r->domain != DOMAIN_NONE;
+	k->request.subject = subject;
+	k->rules_serial = serials[0];
+	k->subject_serial = serials[1];
+	k->by_pods = of_pods || subject;
+	k->by_identity =
+		r->selector_count || r->domain != DOMAIN_NONE || rules_of_nodes(c, r->rules);
 	class_least(k);
 	k->epoch = ix->scorer->epoch - 1;
 	k->next = *head;
@@ -114,7 +126,7 @@ static int class_grow(struct index *ix, struct request_class *k)
 {
 	uint32_t blocks = (uint32_t)ix->cluster->block_domain.len, room = k->blocks_room;
 	struct best *best;
-	uint32_t *tree, *full;
+	uint32_t *tree, *full, *barred;
 	int32_t *values;
 	uint8_t *identity;
 
@@ -132,7 +144,10 @@ static int class_grow(struct index *ix, struct request_class *k)
 	k->values = values ? values : k->values;
 	identity = k->by_identity ? realloc(k->identity, (size_t)room * BLOCK_NODES) : NULL;
 	k->identity = identity ? identity : k->identity;
-	if (!best || !tree || !full || !values || (k->by_identity && !identity))
+	barred = k->by_pods ? realloc(k->barred, room * sizeof(*barred)) : NULL;
+	k->barred = barred ? barred : k->barred;
+	if (!best || !tree || !full || !values || (k->by_identity && !identity) ||
+	    (k->by_pods && !barred))
 		return -ENOMEM;
 	k->blocks_room = room;
 	class_account(ix, k);
@@ -157,6 +172,32 @@ static int class_sync(struct index *ix, struct request_class *k)
 	return 0;
 }
 
+/* The best block, its node verified against the pods that are there. */
+static const struct best *class_winner(struct index *ix, struct request_class *k)
+{
+	const struct cluster *c = ix->cluster;
+
+	if (k->some_barred && k->loosened != rules_loosened(c))
+		class_unbar(ix, k);
+	k->loosened = rules_loosened(c);
+	for (;;) {
+		const struct best *b = &k->best[k->tree[1]];
+		enum verdict v;
+
+		if (b->local < 0 && k->passed_over) {
+			class_ask_all(ix, k);
+			continue;
+		}
+		if (b->local < 0 || !k->by_pods)
+			return b;
+		v = rules_fit_pods(c, k->request.rules, k->request.subject, c->slot_node[b->slot],
+				   NULL, 0);
+		if (v == FITS)
+			return b;
+		class_bar(ix, k, b->slot, v);
+	}
+}
+
 int index_best(struct index *ix, const struct request *r, uint32_t *node, int32_t *score,
 	       enum verdict *miss)
 {
@@ -173,9 +214,7 @@ int index_best(struct index *ix, const struct request *r, uint32_t *node, int32_
 	}
 	if (!k->blocks)
 		return 0;
-	if (k->best[k->tree[1]].local < 0 && k->passed_over)
-		class_ask_all(ix, k);
-	b = &k->best[k->tree[1]];
+	b = class_winner(ix, k);
 	if (b->local >= 0) {
 		*node = ix->cluster->slot_node[b->slot];
 		*score = b->value;
@@ -191,6 +230,11 @@ int32_t index_value(const struct scorer *s, const struct request *r, uint32_t no
 	enum verdict v = fit_identity(s->cluster, r, node);
 	int32_t local = v == FITS ? class_evaluate(s, r, n) : refusal(v);
 
+	if (local >= 0) {
+		v = rules_fit_pods(s->cluster, r->rules, r->subject, node, NULL, 0);
+		if (v != FITS)
+			local = refusal(v);
+	}
 	return local < 0 ? local : local + score_offset(s, r, n->domain, node_model(n), NULL);
 }
 

@@ -195,6 +195,9 @@ void class_rebuild(struct index *ix, struct request_class *k)
 	for (k->leaves = 2; k->leaves < k->blocks;)
 		k->leaves *= 2;
 	memset(k->full, 0, k->blocks * sizeof(*k->full));
+	if (k->barred)
+		memset(k->barred, 0, k->blocks * sizeof(*k->barred));
+	k->some_barred = false;
 	for (uint32_t block = 0; block < k->blocks; block++) {
 		gpuset_each(i, c->block_used.items[block]) {
 			uint32_t slot = block * BLOCK_NODES + i;
@@ -220,6 +223,49 @@ void class_ask_all(struct index *ix, struct request_class *k)
 		k->full[block] = 0;
 		gpuset_each(i, full)
 			slot_evaluate(ix, k, block * BLOCK_NODES + i);
+		block_scan(ix, k, block);
+		tree_raise(k, block);
+	}
+}
+
+void class_bar(struct index *ix, struct request_class *k, uint32_t slot, enum verdict v)
+{
+	uint32_t block = slot / BLOCK_NODES;
+
+	k->barred[block] |= 1u << slot % BLOCK_NODES;
+	k->some_barred = true;
+	k->values[slot] = refusal(v);
+	block_scan(ix, k, block);
+	tree_raise(k, block);
+}
+
+/* Which rule it breaks may have changed too. */
+static bool still_barred(struct index *ix, struct request_class *k, uint32_t slot)
+{
+	enum verdict v = rules_fit_pods(ix->cluster, k->request.rules, k->request.subject,
+					ix->cluster->slot_node[slot], NULL, 0);
+
+	if (v == FITS)
+		return false;
+	k->values[slot] = refusal(v);
+	return true;
+}
+
+void class_unbar(struct index *ix, struct request_class *k)
+{
+	k->some_barred = false;
+	for (uint32_t block = 0; block < k->blocks; block++) {
+		uint32_t barred = k->barred[block];
+
+		if (!barred)
+			continue;
+		gpuset_each(i, barred) {
+			if (still_barred(ix, k, block * BLOCK_NODES + i))
+				continue;
+			k->barred[block] &= ~(1u << i);
+			slot_evaluate(ix, k, block * BLOCK_NODES + i);
+		}
+		k->some_barred |= k->barred[block] != 0;
 		block_scan(ix, k, block);
 		tree_raise(k, block);
 	}
@@ -252,6 +298,8 @@ static bool slot_update(struct index *ix, struct request_class *k, const struct 
 	struct best *b = &k->best[block];
 
 	slot_identify(ix, k, slot);
+	if (k->barred)
+		k->barred[block] &= ~(1u << slot % BLOCK_NODES);
 	if (cannot_fit(k, change)) {
 		if (is_full(k, slot))
 			return false; /* as before */

@@ -38,12 +38,17 @@ struct request_class {
 	uint32_t blocks; /* in `best` and the tournament */
 	uint32_t leaves; /* of the tournament: a power of two >= blocks */
 	uint32_t blocks_room;
-	bool by_identity;    /* names, labels or domains matter */
+	bool by_identity; /* names, labels or domains matter */
+	bool by_pods;	  /* the pods that are there matter: rules_fit_pods() */
+	bool some_barred; /* some bit of `barred` is set */
+	uint64_t rules_serial, subject_serial;
+	uint64_t loosened;   /* rules_loosened() when `barred` was right */
 	bool passed_over;    /* some bit of `full` is set */
 	uint32_t least_idle; /* what a node must have at least, see cannot_fit() */
 	uint16_t least_core_milli;
 	int32_t *values;   /* by slot, without the domain's offset */
 	uint32_t *full;	   /* by block: slots that cannot fit and were not asked why */
+	uint32_t *barred;  /* by block: slots that fit but for the pods that are there */
 	struct best *best; /* by block */
 	uint32_t *tree;	   /* [1] is the winner of all; block numbers */
 	uint8_t *identity; /* by slot: verdict of fit_identity(); or NULL */
@@ -77,6 +82,10 @@ int32_t class_evaluate(const struct scorer *s, const struct request *r, const st
 void class_rebuild(struct index *ix, struct request_class *k);
 /* Brings it up to date by what has changed since. */
 void class_replay(struct index *ix, struct request_class *k);
+/* The node that would be best breaks a rule about pods: another one is best. */
+void class_bar(struct index *ix, struct request_class *k, uint32_t slot, enum verdict v);
+/* Rules may be kept now that were broken: looks again at those that were barred. */
+void class_unbar(struct index *ix, struct request_class *k);
 /* Nothing fits, and the nearest miss is asked for: asks those who were passed over. */
 void class_ask_all(struct index *ix, struct request_class *k);
 

@@ -186,6 +186,8 @@ static int node_reserve(struct cluster *c)
 	    vec_reserve(&c->free_nodes, c->nodes.len + 1) < 0 ||
 	    map_reserve(&c->node_ids, c->node_ids.len + 1) < 0)
 		return -ENOMEM;
+	if (rules_node_reserve(c, (uint32_t)c->nodes.len, 0) < 0)
+		return -ENOMEM;
 	return bucket_reserve(c);
 }
 
@@ -230,6 +232,7 @@ int cluster_node_add(struct cluster *c, const struct node_spec *spec, uint32_t *
 	c->slot_node[n.slot] = node;
 	rank_insert(c, node);
 	node_close(c, node_at(c, node));
+	rules_node_enter(c, node);
 	*ret = node;
 	return 0;
 }
@@ -311,6 +314,24 @@ static void holds_move(struct cluster *c, const struct node *old, struct node *n
 	}
 }
 
+static uint32_t pods_on(const struct cluster *c, uint32_t node)
+{
+	uint32_t count = 0;
+
+	for (uint32_t p = c->nodes.items[node].first_pod; p != POD_NONE;
+	     p = c->pods.items[p]->next)
+		count++;
+	return count;
+}
+
+/* Whether rules about nodes see no difference. */
+static bool same_to_rules(const struct node *a, const struct node *b)
+{
+	return a->labels_count == b->labels_count && a->taints_count == b->taints_count &&
+	       memcmp(a->labels, b->labels, a->labels_count * sizeof(*a->labels)) == 0 &&
+	       memcmp(a->taints, b->taints, a->taints_count * sizeof(*a->taints)) == 0;
+}
+
 static bool same_block(const struct node *a, const struct node *b)
 {
 	return a->domain == b->domain && node_model(a) == node_model(b);
@@ -323,6 +344,7 @@ int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec
 	struct err *e = err ? err : &local;
 	struct node n, *old;
 	uint32_t slot = c->nodes.items[node].slot;
+	bool alike;
 
 	e->code = 0;
 	if (spec_check(spec, e) < 0 || spec_check_unique(c, spec, node, e) < 0)
@@ -332,12 +354,16 @@ int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec
 			       c->nodes.items[node].name, spec->name);
 	if (node_fill(c, spec, &n, e) < 0 || keep_in_use(c, &c->nodes.items[node], &n) < 0 ||
 	    map_reserve(&c->gpu_ids, c->gpu_ids.len + n.gpus_count) < 0 ||
+	    rules_node_reserve(c, node, pods_on(c, node)) < 0 ||
 	    (!same_block(&n, &c->nodes.items[node]) &&
 	     slot_take(c, n.domain, node_model(&n), &slot) < 0)) {
 		node_clear(c, &n);
 		return e->code ? -e->code : err_set(e, ENOMEM, "out of memory");
 	}
 	old = node_at(c, node);
+	alike = same_to_rules(old, &n);
+	if (!alike)
+		rules_node_leave(c, node);
 	node_open(c, old);
 	holds_move(c, old, &n);
 	uuids_forget(c, old);
@@ -357,6 +383,8 @@ int cluster_node_change(struct cluster *c, uint32_t node, const struct node_spec
 	c->slot_node[slot] = node;
 	c->slot_rank[slot] = n.rank;
 	node_close(c, old);
+	if (!alike)
+		rules_node_enter(c, node);
 	return 0;
 }
 
@@ -367,6 +395,7 @@ void cluster_node_remove(struct cluster *c, uint32_t node)
 
 	while (n->first_pod != POD_NONE)
 		cluster_pod_remove(c, n->first_pod);
+	rules_node_leave(c, node);
 	node_open(c, n);
 	uuids_forget(c, n);
 	rank_remove(c, n->name);

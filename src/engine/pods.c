@@ -178,6 +178,9 @@ static struct pod *pod_new(struct cluster *c, const struct pod_spec *spec, const
 	pod->holds_count = a->count;
 	pod->extended_count = r->extended_count;
 	pod->disruptable = spec->disruptable;
+	pod->ending = spec->ending;
+	pod->subject = r->subject;
+	pod->rules = r->rules;
 	return pod;
 }
 
@@ -219,9 +222,14 @@ static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, bool bac
 		return -EEXIST;
 	if (map_reserve(&c->pod_ids, c->pod_ids.len + 1) < 0 || pod_number(c, &number) < 0)
 		return -ENOMEM;
+	if (rules_pod_enter(c, pod, node) < 0) {
+		c->free_pods.items[c->free_pods.len++] = number;
+		return -ENOMEM;
+	}
 	node_open(c, n);
 	if (!holds_book(c, n, pod, back)) {
 		node_close(c, n);
+		rules_pod_leave(c, pod, node);
 		c->free_pods.items[c->free_pods.len++] = number;
 		return -ENOSPC;
 	}
@@ -252,9 +260,11 @@ int cluster_pod_place(struct cluster *c, const struct pod_spec *spec, const stru
 	pod = pod_new(c, spec, r, a);
 	if (!pod)
 		return -ENOMEM;
+	subject_hold(c, pod->subject);
+	rules_hold(c, pod->rules);
 	rc = pod_enter(c, pod, node, false, ret);
 	if (rc < 0)
-		pool_free(&c->pool, pod, pod->size);
+		cluster_pod_discard(c, pod);
 	return rc;
 }
 
@@ -279,6 +289,7 @@ struct pod *cluster_pod_detach(struct cluster *c, uint32_t number)
 	struct pod *pod = c->pods.items[number];
 	struct node *n = node_at(c, pod->node);
 
+	rules_pod_leave(c, pod, pod->node);
 	node_open(c, n);
 	for (uint16_t i = 0; i < pod->holds_count; i++)
 		hold_release(n, &pod->holds[i]);
@@ -296,7 +307,19 @@ int cluster_pod_attach(struct cluster *c, struct pod *pod, uint32_t *ret)
 
 void cluster_pod_discard(struct cluster *c, struct pod *pod)
 {
+	subject_release(c, pod->subject);
+	rules_release(c, pod->rules);
 	pool_free(&c->pool, pod, pod->size);
+}
+
+void cluster_pod_ending(struct cluster *c, uint32_t number)
+{
+	struct pod *pod = c->pods.items[number];
+
+	if (pod->ending)
+		return;
+	rules_pod_ending(c, pod);
+	pod->ending = 1;
 }
 
 void cluster_pod_remove(struct cluster *c, uint32_t number)

@@ -127,6 +127,8 @@ struct request {
 	uint32_t node;		   /* pinned node, NODE_NONE: any */
 	uint32_t domain;	   /* only below this domain; DOMAIN_NONE: anywhere */
 	uint32_t prefer_domain;	   /* rather below this one */
+	uint32_t rules;		   /* rules_take(), held by the caller; 0: none */
+	uint32_t subject;	   /* subject_take(); not part of the class unless it matters */
 };
 
 /* An empty request for one pod that fits anywhere. */

@@ -19,14 +19,20 @@ struct request;
 
 enum verdict {
 	FITS = 0,
-	NODE_GONE,     /* removed while somebody still held its number */
-	UNSCHEDULABLE, /* cordoned */
-	WRONG_NODE,    /* pinned elsewhere */
-	WRONG_LABELS,  /* node selector or affinity */
-	WRONG_DOMAIN,  /* outside the domain the request must stay in */
+	NODE_GONE,	 /* removed while somebody still held its number */
+	UNSCHEDULABLE,	 /* cordoned */
+	WRONG_NODE,	 /* pinned elsewhere */
+	WRONG_LABELS,	 /* node selector or affinity */
+	WRONG_DOMAIN,	 /* outside the domain the request must stay in */
+	NO_SPREAD_LABEL, /* lacks the label that pods are to be spread by */
+	NOT_NEAR,	 /* pod affinity */
 	TAINTED,
 	NO_NETWORK, /* network bandwidth unknown or too low */
 	TOO_MANY_PODS,
+	NO_PORT,   /* a host port is taken */
+	UNEVEN,	   /* topology spread */
+	NOT_APART, /* anti-affinity of the pod */
+	KEPT_AWAY, /* anti-affinity of pods that are there */
 	NO_CPU,
 	NO_MEMORY,
 	NO_EPHEMERAL,

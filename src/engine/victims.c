@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* victims.c - what can be evicted from a node, and what that costs at least. */
+#include "engine/rules.h"
 #include "engine/victims.h"
 #include "base/attr.h"
 #include "base/num.h"
@@ -104,6 +105,7 @@ void victims_done(struct victims *v)
 	vec_done(&v->units);
 	vec_done(&v->extended);
 	vec_done(&v->order);
+	vec_done(&v->without);
 	map_done(&v->gangs);
 	arena_done(&v->arena);
 }
@@ -183,7 +185,7 @@ static void unit_weigh(struct victims *v, struct victims_unit *unit, const struc
 		if (frees[i] > 0 && v->lacks[i] > 0)
 			unit->helps = true;
 	}
-	if (competes(v, pod))
+	if (v->by_pods || competes(v, pod))
 		unit->helps = true;
 }
 
@@ -271,13 +273,18 @@ int victims_load(struct victims *v, uint32_t node, const struct request *const *
 	if (vec_reserve(&v->extended, n->extended_count) < 0)
 		return -ENOMEM;
 	find_lacks(v, n);
+	v->by_pods = false;
+	for (uint32_t i = 0; i < members_count; i++)
+		v->by_pods |= rules_of_pods(v->cluster, members[i]->rules) ||
+			      subject_matters(v->cluster, members[i]->subject);
 	for (uint32_t i = n->first_pod; i != POD_NONE; i = cluster_pod(v->cluster, i)->next)
 		if (load_pod(v, i) < 0)
 			return -ENOMEM;
 	drop_useless(v);
 	if (v->units.len)
 		qsort(v->units.items, v->units.len, sizeof(*v->units.items), victims_unit_compare);
-	return vec_reserve(&v->order, v->units.len);
+	return vec_reserve(&v->order, v->units.len) < 0 ? -ENOMEM
+							: vec_reserve(&v->without, v->pods.len);
 }
 
 /* Adds up what the units give; true once nothing is short any more. */

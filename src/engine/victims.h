@@ -72,6 +72,8 @@ struct victims {
 	struct node trial;
 	struct gpu gpus[GPU_MAX];
 	VEC(struct extended) extended;
+	bool by_pods;	       /* members have rules about pods: any of them may be in the way */
+	VEC(uint32_t) without; /* pods that the trial takes as gone */
 	VEC(struct victims_unit *) order;
 };
 

@@ -19,6 +19,7 @@ static void trial_release(struct victims *v, uint32_t first)
 	for (uint32_t i = first; i != VICTIMS_END; i = v->pods.items[i].next) {
 		const struct pod *pod = cluster_pod(v->cluster, v->pods.items[i].pod);
 
+		v->without.items[v->without.len++] = v->pods.items[i].pod;
 		for (uint32_t h = 0; h < pod->holds_count; h++)
 			hold_release(&v->trial, &pod->holds[h]);
 		resources_take(&v->trial.free, &pod->needs, -1);
@@ -31,6 +32,7 @@ static void trial_begin(struct victims *v)
 	const struct node *n = cluster_node(v->cluster, v->node);
 
 	v->trial = *n;
+	v->without.len = 0;
 	v->trial.gpus = memcpy(v->gpus, n->gpus, n->gpus_count * sizeof(*n->gpus));
 	v->trial.extended = v->extended.items;
 	if (n->extended_count)
@@ -63,7 +65,9 @@ bool victims_fit(struct victims *v)
 		const struct request *r = v->members[i];
 
 		if (fit_identity(v->cluster, r, v->node) != FITS ||
-		    assign_state(v->cluster, NULL, r, &v->trial, &a) != FITS)
+		    assign_state(v->cluster, NULL, r, &v->trial, &a) != FITS ||
+		    rules_fit_pods(v->cluster, r->rules, r->subject, v->node, v->without.items,
+				   (uint32_t)v->without.len) != FITS)
 			return false;
 		if (i + 1 < v->members_count && !trial_book(v, r, &a))
 			return false;
