@@ -25,7 +25,7 @@ struct err;
 struct kube_config;
 struct kube_credentials;
 
-/* What a request needs now.  Valid until the loop turns. */
+/* What a request needs now.  Valid while it is handed over: copy what is kept. */
 struct kube_auth {
 	uint64_t generation;	   /* changes with every change below, and with every plugin run */
 	const char *authorization; /* value of the header, "Bearer ...", or NULL */
