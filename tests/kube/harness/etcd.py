@@ -13,6 +13,13 @@ import urllib.parse
 from dataclasses import dataclass
 from typing import Optional
 
+# What the rules are about.
+PREFIXES = (
+    "/registry/pods/",
+    "/registry/minions/",
+    "/registry/leases/",
+    "/registry/gpu.scheduling/",
+)
 MARK = "/gpu-scheduler-history-read"
 
 

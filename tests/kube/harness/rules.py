@@ -1,28 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must hold at every moment of a cluster's history.
 
-A rule is an object with change(), which is given every Change in order and yields a
-sentence for each thing that is wrong from then on.  To add one: write the class, put it
-into RULES, and give it a history that breaks it in e2e/history_test.py.
+A rule is an object with change(change, ledger), which is given every Change in order and the
+Ledger as it is afterwards, and yields a sentence for each thing that is wrong from then on.
+To add one: write the class, put it into the list of its kind (rules about pods are here,
+others in lock_rules.py and claim_rules.py), give it a history that breaks it and one
+that does not (e2e/history_test.py, e2e/locks_test.py, which does it on a real API server),
+and a line in LOCKS.md.
 """
-import json
+from .claim_rules import CLAIM_RULES
+from .ledger import (
+    DECISION,
+    Ledger,
+    annotations,
+    decision_of,
+    is_live,
+    node_of,
+    title,
+)
+from .lock_rules import LOCK_RULES
+from .shares import overbooked
 
-DECISION = "gpu.scheduling/decision"
-FINISHED = ("Succeeded", "Failed")
-CORE_WHOLE = 1000
+# What a Binding brings: nobody else may write these.
+DECIDED = (
+    DECISION,
+    "gpu.scheduling/allocated",
+    "gpu.scheduling/visible-devices",
+    "elasticgpu.io/assumed",
+)
+DECIDED_PREFIX = "elasticgpu.io/container-"
 
 
-def _name(pod):
-    meta = pod["metadata"]
-    return f"pod {meta.get('namespace')}/{meta.get('name')} ({meta.get('uid')})"
-
-
-def _node(pod):
-    return pod.get("spec", {}).get("nodeName")
-
-
-def _decision(pod):
-    return pod["metadata"].get("annotations", {}).get(DECISION)
+def _decided(pod):
+    """All annotations of the decision."""
+    return {
+        key: value
+        for key, value in annotations(pod).items()
+        if key in DECIDED or key.startswith(DECIDED_PREFIX)
+    }
 
 
 def _same_pod(change):
@@ -37,107 +52,95 @@ def _same_pod(change):
 class BoundOnce:
     """A pod stays on its node."""
 
-    def change(self, change):
+    def change(self, change, _ledger):
         """See RULES."""
         if change.resource != "pods" or not _same_pod(change):
             return
-        before, after = _node(change.before), _node(change.after)
+        before, after = node_of(change.before), node_of(change.after)
         if before and before != after:
-            yield f"{_name(change.after)} moved from {before} to {after}"
+            yield f"{title(change.after)} moved from {before} to {after}"
 
 
 class DecidedWhenBound:
     """The decision comes with the node, in one step, and never changes."""
 
-    def change(self, change):
+    def change(self, change, _ledger):
         """See RULES."""
         pod = change.after
         if change.resource != "pods" or pod is None:
             return
-        if _decision(pod) and not _node(pod):
-            yield f"{_name(pod)} has a decision and no node"
-        if not _same_pod(change) or not _node(change.before):
+        if _decided(pod) and not node_of(pod):
+            yield f"{title(pod)} has a decision and no node"
+        if not _same_pod(change) or not node_of(change.before):
             return
-        if _decision(change.before) != _decision(pod):
-            yield f"{_name(pod)} got another decision after it was bound"
+        before, after = _decided(change.before), _decided(pod)
+        changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+        if changed:
+            yield f"{title(pod)} got another decision after it was bound: {', '.join(changed)}"
 
 
 class DecisionNamesItsNode:
     """What was decided can be read, and was decided for the node of the pod."""
 
-    def change(self, change):
+    def change(self, change, _ledger):
         """See RULES."""
         pod = change.after
-        if change.resource != "pods" or pod is None or not _decision(pod) or not _node(pod):
+        if change.resource != "pods" or pod is None or not node_of(pod):
             return
-        try:
-            node = json.loads(_decision(pod))["node"]
-        except (ValueError, KeyError, TypeError):
-            yield f"{_name(pod)} has a decision that cannot be read: {_decision(pod)}"
+        if DECISION not in annotations(pod):
             return
-        if node != _node(pod):
-            yield f"{_name(pod)} is on {_node(pod)} and has a decision for {node}"
+        decision = decision_of(pod)
+        if decision is None:
+            text = annotations(pod)[DECISION]
+            yield f"{title(pod)} has a decision that cannot be read: {text}"
+        elif decision[0] != node_of(pod):
+            yield f"{title(pod)} is on {node_of(pod)} and has a decision for {decision[0]}"
 
 
 class NoGpuBookedTwice:
-    """The shares of a GPU add up to at most one; slices begin at different places.
+    """No card is over its capacity by the decisions of pods.
 
     Counted are pods that are bound and not finished, deleted ones until they are gone.
     """
 
     def __init__(self):
-        self.holds = {}  # (node, GPU) -> uid of the pod -> its holds
+        self.holds = {}  # (node, card) -> uid of the pod -> its holds
 
-    def change(self, change):
+    def change(self, change, ledger):
         """See RULES."""
         if change.resource != "pods":
             return
-        for pod, add in ((change.before, False), (change.after, True)):
-            for gpu, hold in self._held(pod):
-                pods = self.holds.setdefault(gpu, {})
-                if add:
-                    pods.setdefault(pod["metadata"]["uid"], []).append(hold)
-                else:
-                    pods.pop(pod["metadata"]["uid"], None)
-        for gpu in sorted({gpu for gpu, _ in self._held(change.after)}):
-            wrong = self._overbooked(self.holds[gpu])
+        for gpu, _ in self._held(change.before):
+            self.holds[gpu].pop(change.before["metadata"]["uid"], None)
+        touched = sorted({gpu for gpu, _ in self._held(change.after)})
+        for gpu, hold in self._held(change.after):
+            uid = change.after["metadata"]["uid"]
+            self.holds.setdefault(gpu, {}).setdefault(uid, []).append(hold)
+        for gpu in touched:
+            holds = [hold for each in self.holds[gpu].values() for hold in each]
+            wrong = overbooked(holds, ledger.memory(*gpu))
             if wrong:
-                yield f"GPU {gpu[1]} of {gpu[0]}: {wrong}, with {_name(change.after)}"
+                yield f"GPU {gpu[1]} of {gpu[0]}: {wrong}, with {title(change.after)}"
 
     @staticmethod
     def _held(pod):
-        if pod is None or not _node(pod) or not _decision(pod):
+        if pod is None or not is_live(pod) or not node_of(pod):
             return []
-        if pod.get("status", {}).get("phase") in FINISHED:
-            return []
-        try:
-            gpus = json.loads(_decision(pod))["gpus"]
-            return [((_node(pod), gpu.get("uuid") or str(gpu["id"])), gpu) for gpu in gpus]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return []  # DecisionNamesItsNode has said so
-
-    @staticmethod
-    def _overbooked(pods):
-        holds = [hold for each in pods.values() for hold in each]
-        starts = [hold["mig"]["start"] for hold in holds if "mig" in hold]
-        cores = [hold.get("coreMilli", 0) for hold in holds if "mig" not in hold]
-        if starts and cores:
-            return "sliced and booked as a whole at once"
-        if len(set(starts)) < len(starts):
-            return f"slices at {sorted(starts)}"
-        if sum(cores) > CORE_WHOLE:
-            return f"booked {sum(cores)} of {CORE_WHOLE} thousandths"
-        return None
+        decision = decision_of(pod)
+        return [((node_of(pod), card), hold) for card, hold in decision[2]] if decision else []
 
 
-RULES = (BoundOnce, DecidedWhenBound, DecisionNamesItsNode, NoGpuBookedTwice)
+POD_RULES = (BoundOnce, DecidedWhenBound, DecisionNamesItsNode, NoGpuBookedTwice)
+RULES = POD_RULES + LOCK_RULES + CLAIM_RULES
 
 
-def violations(changes):
+def violations(changes, rules=RULES):
     """Every violation, as (revision, sentence)."""
-    rules = [rule() for rule in RULES]
+    rules = [rule() for rule in rules]
+    ledger = Ledger()
     found = []
     for change in changes:
+        ledger.apply(change)
         for rule in rules:
-            found += [(change.revision, sentence) for sentence in rule.change(change)]
+            found += [(change.revision, sentence) for sentence in rule.change(change, ledger)]
     return found

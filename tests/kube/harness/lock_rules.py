@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about locks; see LOCKS.md, and rules.py for what a rule is."""
+import re
+
+from .ledger import decision_of, is_live, lock_or_none, node_of, read_lock, title
+from .shares import CORE_WHOLE, overbooked
+
+NAME_MAX = 253
+LABEL_MAX = 63
+CUT_NODE = 220
+BYTES_MAX = 192 << 10
+MANAGED, POD_LABEL = "gpu.scheduling/managed", "gpu.scheduling/pod"
+HASHED = re.compile(r"^(.*[a-z0-9])-[0-9a-f]{16}$")
+
+
+def _locks(change):
+    """The lock before and after a change of a Lease."""
+    return lock_or_none(change.before), lock_or_none(change.after)
+
+
+def _cut(text, whole, limit):
+    """Is text the whole, or the whole cut to limit characters with a hash behind?"""
+    match = HASHED.match(text)
+    return text == whole or (
+        match is not None and whole[:limit].rstrip(".-") == match.group(1) and len(whole) > limit
+    )
+
+
+def _is_named(lock):
+    """Does the Lease have the name of its node, and of its card's index?"""
+    if lock.card is None:
+        long = len(f"gpus-{lock.node}") > NAME_MAX
+        name = lock.name[len("gpus-") :]
+        return lock.name.startswith("gpus-") and (
+            _cut(name, lock.node, CUT_NODE) if long else name == lock.node
+        )
+    match = re.match(r"^gpu-(.*)-\d+$", lock.name)
+    long = match is not None and len(lock.name) - len(match.group(1)) + len(lock.node) > NAME_MAX
+    return match is not None and (
+        _cut(match.group(1), lock.node, CUT_NODE) if long else match.group(1) == lock.node
+    )
+
+
+class LockCanBeRead:
+    """Entries, names and labels have the form of LOCKS.md."""
+
+    def change(self, change, _ledger):
+        """See RULES."""
+        if change.resource != "leases" or change.after is None:
+            return
+        name = change.after["metadata"].get("name")
+        try:
+            lock = read_lock(change.after)
+        except ValueError as error:
+            yield f"Lease {name} cannot be read: {error}"
+            return
+        for wrong in self._faults(lock) if lock else []:
+            yield f"Lease {name} {wrong}"
+
+    def _faults(self, lock):
+        meta = lock.lease["metadata"]
+        if not _is_named(lock):
+            yield f"is not named after its node {lock.node}"
+        if (meta.get("labels") or {}).get(MANAGED) != "true":
+            yield f"lacks the label {MANAGED}"
+        size = sum(len(key) + len(text) for key, text in meta["annotations"].items())
+        if size > BYTES_MAX:
+            yield f"has {size} bytes of annotations"
+        pods = [entry.pod for entry in lock.entries]
+        for pod in sorted({pod for pod in pods if pods.count(pod) > 1}):
+            yield f"has two entries of pod {pod}"
+        if lock.card is not None:
+            yield from self._holder_faults(lock)
+
+    @staticmethod
+    def _holder_faults(lock):
+        whole = [
+            entry
+            for entry in lock.entries
+            if any(hold.core == CORE_WHOLE for _, hold in entry.holds)
+        ]
+        holder = (lock.lease.get("spec") or {}).get("holderIdentity") or None
+        label = (lock.lease["metadata"].get("labels") or {}).get(POD_LABEL)
+        if holder != (whole[0].pod if whole else None):
+            yield f"says {holder} where its entries say {whole[0].pod if whole else 'nobody'}"
+        if whole and not (label and _cut(label, whole[0].name, LABEL_MAX - 17)):
+            yield f"has the label {label} where its pod is {whole[0].name}"
+
+
+class NoGpuLockedTwice:
+    """No card is over its capacity by all entries there are."""
+
+    def change(self, change, ledger):
+        """See RULES."""
+        _, lock = _locks(change) if change.resource == "leases" else (None, None)
+        if lock is None:
+            return
+        cards = {}
+        for entry in ledger.entries_on(lock.node):
+            for card, hold in entry.holds:
+                cards.setdefault(card, []).append(hold)
+        for card in sorted({card for entry in lock.entries for card, _ in entry.holds}):
+            wrong = overbooked(cards[card], ledger.memory(lock.node, card))
+            if wrong:
+                yield f"GPU {card} of {lock.node} is locked: {wrong}, with Lease {lock.name}"
+
+
+class OneLockMode:
+    """Locks are all of the mode that is recorded, from the first one on."""
+
+    def change(self, change, ledger):
+        """See RULES."""
+        if change.resource != "leases":
+            return
+        _, lock = _locks(change)
+        if lock and lock.entries:
+            mode = "node" if lock.card is None else "gpu"
+            if ledger.mode != mode:
+                yield f"Lease {lock.name} has locks of mode {mode}, recorded is {ledger.mode}"
+        elif change.key.endswith("/lock-mode") and change.before is not None:
+            if change.before.get("spec", {}).get("holderIdentity") != ledger.mode and any(
+                each.entries for each in ledger.locks.values()
+            ):
+                yield f"the mode became {ledger.mode} while there are locks"
+
+
+class CardStaysInItsLock:
+    """With --locks=gpu a Lease is about one card for as long as it has entries."""
+
+    def change(self, change, _ledger):
+        """See RULES."""
+        if change.resource != "leases":
+            return
+        before, after = _locks(change)
+        if before and before.entries and after and before.card != after.card:
+            yield f"Lease {after.name} with locks of {before.card} became one of {after.card}"
+        for entry in after.entries if after and after.card is not None else ():
+            strange = sorted({card for card, _ in entry.holds} - {after.card})
+            if strange:
+                yield f"Lease {after.name} of {after.card} has {entry.title} on {strange}"
+
+
+def _binds(change):
+    """Is this the moment at which a pod with a decision gets its node?"""
+    return (
+        change.resource == "pods"
+        and change.after is not None
+        and node_of(change.after)
+        and not (change.before and node_of(change.before))
+        and decision_of(change.after) is not None
+    )
+
+
+def _entries_of_attempt(pod, ledger):
+    """The entries that the decision of a bound pod rests on."""
+    _, attempt, _ = decision_of(pod)
+    entries = ledger.entries_of(pod["metadata"]["uid"], node_of(pod))
+    return [entry for entry in entries if entry.attempt == attempt]
+
+
+class LockedWhenBound:
+    """At the moment of binding just what was decided is locked, by the same attempt."""
+
+    def change(self, change, ledger):
+        """See RULES."""
+        if not _binds(change):
+            return
+        pod = change.after
+        _, attempt, decided = decision_of(pod)
+        locked = [hold for entry in _entries_of_attempt(pod, ledger) for hold in entry.holds]
+        if not locked:
+            yield f"{title(pod)} is bound without a lock of attempt {attempt}"
+        elif sorted(locked, key=repr) != decided:
+            yield f"{title(pod)} is bound with {decided} and has locked {locked}"
+
+
+class BoundAsItWasLocked:
+    """A pod is bound from the very version that its entry names."""
+
+    def change(self, change, ledger):
+        """See RULES."""
+        if not _binds(change) or change.before is None:
+            return
+        version = change.before["metadata"].get("resourceVersion")
+        for entry in _entries_of_attempt(change.after, ledger):
+            if entry.version != version:
+                yield (
+                    f"{title(change.after)} is bound from version {version}"
+                    f" and was locked at {entry.version}"
+                )
+
+
+class GangLockedBeforeBound:
+    """No pod of a gang is bound before all of it is locked."""
+
+    def change(self, change, ledger):
+        """See RULES."""
+        if not _binds(change):
+            return
+        for entry in _entries_of_attempt(change.after, ledger)[:1]:
+            if not entry.gang:
+                continue
+            (_, name), members = entry.gang
+            there = len(ledger.gang_pods(entry.gang[0]))
+            if there < members:
+                yield f"{title(change.after)} is bound with {there} of {members} of {name} locked"
+
+
+def _released(change, same):
+    """Entries of a Lease that are not there afterwards, and the node."""
+    before, after = _locks(change) if change.resource == "leases" else (None, None)
+    if before is None:
+        return
+    left = [same(entry) for entry in after.entries] if after and after.node == before.node else []
+    for entry in before.entries:
+        if same(entry) not in left:
+            yield before.node, entry
+
+
+class FencedBeforeReleased:
+    """A Binding that is still on its way cannot land after its lock is gone."""
+
+    def change(self, change, ledger):
+        """See RULES."""
+        for _, entry in _released(
+            change, lambda each: (each.pod, each.version, each.attempt, each.holds)
+        ):
+            pod = ledger.pods.get(entry.pod)
+            if not is_live(pod) or node_of(pod):
+                continue
+            if pod["metadata"].get("resourceVersion") == entry.version:
+                yield f"{entry.title} is gone; the pod is unbound as it was at {entry.version}"
+
+
+class LockedWhileBound:
+    """What belongs to a live pod is never taken from it."""
+
+    def change(self, change, ledger):
+        """See RULES."""
+        for node, entry in _released(change, lambda each: (each.pod, each.attempt, each.holds)):
+            pod = ledger.pods.get(entry.pod)
+            if not is_live(pod) or node_of(pod) != node or not decision_of(pod):
+                continue
+            if decision_of(pod)[1] == entry.attempt:
+                yield f"{entry.title} is gone; the pod is bound to {node} and lives"
+
+
+LOCK_RULES = (
+    LockCanBeRead,
+    NoGpuLockedTwice,
+    OneLockMode,
+    CardStaysInItsLock,
+    LockedWhenBound,
+    BoundAsItWasLocked,
+    GangLockedBeforeBound,
+    FencedBeforeReleased,
+    LockedWhileBound,
+)
