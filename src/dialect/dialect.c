@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/utf8.h"
 #include "dialect/draft.h"
+#include "engine/rules.h"
 #include "wire/json.h"
 
 /* Classes that every cluster has. */
@@ -103,8 +104,8 @@ int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 struct err *err)
 {
 	static int (*const readers[])(struct draft * d, struct err * err) = {
-		read_facts, read_form,	   read_needs, read_place, read_limits,
-		read_claim, read_topology, read_map,   read_gang,
+		read_facts,  read_form,	 read_needs,	read_place, read_around,
+		read_limits, read_claim, read_topology, read_map,   read_gang,
 	};
 	struct draft d = { .cluster = cluster,
 			   .lookup = lookup,
@@ -119,7 +120,17 @@ int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 	ret->index = WISH_INDEX_NONE;
 	for (unsigned i = 0; i < ARRAY_SIZE(readers) && rc == 0; i++)
 		rc = readers[i](&d, err);
+	if (rc < 0)
+		wish_release(cluster, ret);
 	if (rc < 0 && err)
 		make_plain(err->text);
 	return rc;
+}
+
+void wish_release(struct cluster *cluster, struct wish *wish)
+{
+	subject_release(cluster, wish->request.subject);
+	rules_release(cluster, wish->request.rules);
+	wish->request.subject = 0;
+	wish->request.rules = 0;
 }

@@ -12,7 +12,8 @@
  *	    dialect_read(cluster, &lookup, &source, &arena, &wish, &err) == 0)
  *		engine_decide(engine, &wish.request, &decision);
  *
- * Models, labels and other names that the pod mentions are interned in the cluster.
+ * Models and resources that the pod mentions are interned in the cluster; labels and taints
+ * that no node has are not, so read a pod again after nodes have changed.
  */
 #ifndef GS_DIALECT_DIALECT_H
 #define GS_DIALECT_DIALECT_H
@@ -62,6 +63,10 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 const struct pod_source *source, struct arena *arena, struct wish *ret,
 		 struct err *err);
+
+/* Gives back the rules and the subject that the wish holds in the cluster; a pod that was
+ * placed holds its own.  A cluster that goes takes them along. */
+void wish_release(struct cluster *cluster, struct wish *wish);
 
 /* "100", "100G", "100Gb", "100Gbps": a network bandwidth in Gbit/s, as the annotation and
  * the node label topology.scheduler/network-bandwidth have it.  0, -EINVAL. */

@@ -89,15 +89,13 @@ const char *draft_ask_verb(const struct draft *d)
 int draft_select(struct draft *d, const char *key, const char *value, struct err *err)
 {
 	struct request *r = d->request;
-	struct label label = { cluster_intern(d->cluster, key),
-			       cluster_intern(d->cluster, value) };
+	/* What no node has is not remembered for the pod's sake: it matches nothing now. */
+	struct label label = { cluster_find(d->cluster, key), cluster_find(d->cluster, value) };
 
-	if (label.key == UINT32_MAX || label.value == UINT32_MAX)
-		return err_set(err, ENOMEM, "out of memory");
 	for (unsigned i = 0; i < r->selector_count; i++) {
 		if (r->selector[i].key != label.key)
 			continue;
-		if (r->selector[i].value == label.value)
+		if (r->selector[i].value == label.value || label.key == UINT32_MAX)
 			return 0;
 		return err_set(err, EINVAL, "the node label %s is to be both \"%s\" and \"%s\"",
 			       key, cluster_string(d->cluster, r->selector[i].value), value);

@@ -33,6 +33,7 @@ struct draft {
 int read_form(struct draft *d, struct err *err);     /* form.c: is it well-formed? */
 int read_needs(struct draft *d, struct err *err);    /* needs.c: CPU, memory, others */
 int read_place(struct draft *d, struct err *err);    /* place.c: labels, taints */
+int read_around(struct draft *d, struct err *err);   /* around.c: rules about nodes and pods */
 int read_limits(struct draft *d, struct err *err);   /* resources.c */
 int read_claim(struct draft *d, struct err *err);    /* claim.c */
 int read_topology(struct draft *d, struct err *err); /* topology.c */

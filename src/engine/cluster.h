@@ -201,6 +201,8 @@ void cluster_free(struct cluster *c);
 
 /* Numbers for strings.  0 is the empty string; UINT32_MAX: out of memory. */
 uint32_t cluster_intern(struct cluster *c, const char *s);
+/* The number of a string that is there, or UINT32_MAX: does not add it. */
+uint32_t cluster_find(const struct cluster *c, const char *s);
 const char *cluster_string(const struct cluster *c, uint32_t id);
 /* UINT16_MAX: more than MODEL_MAX models, or out of memory. */
 uint16_t cluster_model(struct cluster *c, const char *name);

@@ -23,6 +23,13 @@ uint32_t cluster_intern(struct cluster *c, const char *s)
 	return id;
 }
 
+uint32_t cluster_find(const struct cluster *c, const char *s)
+{
+	uint32_t id;
+
+	return map_get_u32(&c->string_ids, s, strlen(s), &id) ? id : UINT32_MAX;
+}
+
 const char *cluster_string(const struct cluster *c, uint32_t id)
 {
 	return id < c->strings.len ? c->strings.items[id] : "";

@@ -16,7 +16,7 @@
 
 static bool is_same(const struct request *a, const struct request *b)
 {
-	return a == b || request_equal(a, b);
+	return a == b || (request_equal(a, b) && a->subject == b->subject);
 }
 
 bool world_is_stuck(const struct world *w, const struct world_pod *pod)

@@ -54,7 +54,11 @@ static inline void bench_node(struct bench *b, const char *name, const char *lea
 	struct gpu_spec specs[8];
 	char uuids[8][32];
 	const char *domains[] = { "spine-0", leaf };
+	struct label host = { cluster_intern(b->cluster, "kubernetes.io/hostname"),
+			      cluster_intern(b->cluster, name) };
 	struct node_spec spec = { .name = name,
+				  .labels = &host,
+				  .labels_count = 1,
 				  .allocatable = { 64000, INT64_C(1) << 40, INT64_C(1) << 40,
 						   110 },
 				  .gpus = specs,

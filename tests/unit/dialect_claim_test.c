@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dialect_bench.h"
 
+#include "dialect/keys.h"
 #include "engine/pick.h"
 
 #define POD(spec)                                                                  \
@@ -32,6 +33,9 @@ TEST(every_field_of_a_claim_is_read)
 	struct bench b;
 
 	bench_init(&b);
+	/* Labels that some node has. */
+	CHECK(cluster_intern(b.cluster, "pool") && cluster_intern(b.cluster, "x"));
+	CHECK(cluster_intern(b.cluster, LABEL_RDMA) && cluster_intern(b.cluster, LABEL_CUFILE));
 	CHECK(bench_read(
 		      &b,
 		      PLAIN CLAIM(
