@@ -208,8 +208,14 @@ void kube_client_close(struct kube_client *client, void (*closed)(void *context)
 	client->closed = closed;
 	client->closed_context = context;
 	union heap_item item;
-	while (heap_peek(&client->due, &item))
+	while (heap_peek(&client->due, &item)) {
+		const struct kube_call *call = item.ptr;
+		void (*dropped)(void *context) = call->dropped;
+		void *call_context = call->context;
 		kube_cancel(item.ptr);
+		if (dropped)
+			dropped(call_context);
+	}
 	/* all are counted before any is closed: some may call back at once */
 	client->closes = 2;
 	for (struct connections *at = client->connections; at; at = at->next)

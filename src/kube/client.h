@@ -48,7 +48,7 @@ struct kube_client_options {
 int kube_client_new(const struct kube_client_options *options, struct kube_client **ret,
 		    struct err *err);
 
-/* Cancels everything (no done() is called), closes all; then closed(). */
+/* Cancels everything (no done() is called, but dropped() is), closes all; then closed(). */
 void kube_client_close(struct kube_client *client, void (*closed)(void *context), void *context);
 
 #define KUBE_BODY_MAX ((size_t)64 << 20) /* of a reply: a page of a list */
@@ -74,6 +74,8 @@ struct kube_request {
 	const char *verb;     /* "bind"; NULL: by the method */
 	const char *resource; /* "pods/binding"; NULL: "other" */
 	void (*done)(void *context, const struct kube_reply *reply);
+	/* Instead of done() when the client closes, to free the context; NULL: nothing. */
+	void (*dropped)(void *context);
 	void *context;
 };
 

@@ -99,6 +99,7 @@ struct kube_call {
 	uint64_t give_up_ms; /* of the loop's time, or NEVER_MS */
 	int (*data)(void *context, const char *bytes, size_t len);
 	void (*done)(void *context, const struct kube_reply *reply);
+	void (*dropped)(void *context); /* NULL: nothing */
 	void *context;
 
 	struct retry retry;

@@ -120,6 +120,7 @@ int kube_send(struct kube_client *client, const struct kube_request *request,
 	call->deadline_ms =
 		request->deadline_ms ? request->deadline_ms : client->options.deadline_ms;
 	call->done = request->done;
+	call->dropped = request->dropped;
 	call->context = request->context;
 	call->retry.max_tries = request->tries ? request->tries : RETRY_TRIES;
 	call->retry.reads = methods[m].reads || request->harmless;
