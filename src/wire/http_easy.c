@@ -14,9 +14,9 @@
 #define HEADERS_MAX 64
 #define HEADER_MAX  ((size_t)64 << 10)
 
-/* What libcurl reads at once.  TLS hands out at most 16 KiB, a record. */
-#define BUFFER_BYTES	    16384L
-#define BUFFER_BYTES_STREAM 65536L
+/* What libcurl reads at once.  TLS hands out at most 16 KiB, a record.  libcurl does not
+ * let it be changed once a handle was used. */
+#define BUFFER_BYTES 32768L
 
 static bool is_token(const char *s, size_t len)
 {
@@ -170,13 +170,23 @@ static bool set_named_url(struct http_call *call)
 	return ok;
 }
 
+/* HTTP/2 is agreed on in the TLS greeting.  A second request waits for the first one's to
+ * see whether it can share the connection.  In the clear libcurl would wait for the
+ * reply, and with a watch that may be for ever. */
+static bool set_version(struct http_call *call, const char *url)
+{
+	bool http2 = !call->http->options.http1 && strncasecmp(url, "https:", 6) == 0;
+	long version = http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1;
+
+	return curl_easy_setopt(call->easy, CURLOPT_HTTP_VERSION, version) == CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_PIPEWAIT, http2 ? 1L : 0L) == CURLE_OK;
+}
+
 int http_easy_set(struct http_call *call, const struct http_request *request)
 {
 	CURL *easy = call->easy;
-	long buffer = request->data ? BUFFER_BYTES_STREAM : BUFFER_BYTES;
-
 	bool ok = set_headers(call, request) && set_method(call, request) &&
-		  curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, buffer) == CURLE_OK &&
+		  set_version(call, request->url) &&
 		  curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, request->gzip ? "gzip" : NULL) ==
 			  CURLE_OK &&
 		  (call->http->options.server_name
@@ -235,14 +245,10 @@ static bool set_trust(CURL *easy, const struct http_options *options)
 
 static bool set_ways(CURL *easy, const struct http_options *options)
 {
-	long version = options->http1 ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS;
 	long keep_s = (long)(options->keep_ms / 1000 + (options->keep_ms % 1000 != 0));
 	const char *proxy = options->proxy_url;
 
-	return curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, version) == CURLE_OK &&
-	       /* a second request waits to see whether it can share the connection */
-	       curl_easy_setopt(easy, CURLOPT_PIPEWAIT, options->http1 ? 0L : 1L) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_ms) ==
+	return curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_ms) ==
 		       CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, keep_s) == CURLE_OK &&
 	       (!proxy || curl_easy_setopt(easy, CURLOPT_PROXY, proxy) == CURLE_OK) &&
@@ -254,6 +260,7 @@ static bool set_ways(CURL *easy, const struct http_options *options)
 	       curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
 	       /* a cancelled request does not wait for its name to be resolved */
 	       curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_USERAGENT, options->user_agent) == CURLE_OK;
 }
 
