@@ -138,6 +138,15 @@ static struct keep_step *find_step(const struct keep_step *parent, const struct 
 	return NULL;
 }
 
+static int pack_name(struct keep *keep, struct keep_step *step)
+{
+	struct strbuf out CLEANUP(strbuf_done) = STRBUF_INIT_MAX(1024);
+	packed_add_string(&out, &keep->words, step->name, step->len);
+	step->packed = arena_strndup(&keep->arena, out.s, out.len);
+	step->packed_len = out.len;
+	return step->packed && !out.failed ? 0 : -ENOMEM;
+}
+
 /* The step below `parent` of that name, made if it is new. */
 static int step_below(struct keep *keep, const char *path, struct keep_step *parent,
 		      const struct name *name, struct keep_step **ret, struct err *err)
@@ -161,7 +170,9 @@ static int step_below(struct keep *keep, const char *path, struct keep_step *par
 				    .next = parent->first };
 	parent->first = step;
 	parent->names |= keep_name_bit(step->name, step->len);
-	int rc = read_shape(keep, step);
+	int rc = pack_name(keep, step);
+	if (rc == 0)
+		rc = read_shape(keep, step);
 	if (rc == -ENOMEM)
 		return no_memory(err);
 	*ret = step;
@@ -192,13 +203,11 @@ static const char *constant_value(const char *path)
 	return len > 0 && path[len] == '=' ? path + len + 1 : NULL;
 }
 
-static void add_constant(struct strbuf *out, const char *path, const char *value)
+static void add_constant(const struct keep *keep, struct strbuf *out, const char *path,
+			 const char *value)
 {
-	if (out->len > 0)
-		strbuf_putc(out, ',');
-	strbuf_add_json(out, path, (size_t)(value - 1 - path));
-	strbuf_putc(out, ':');
-	strbuf_add_json(out, value, strlen(value));
+	packed_add_string(out, &keep->words, path, (size_t)(value - 1 - path));
+	packed_add_string(out, &keep->words, value, strlen(value));
 }
 
 static int compile(struct keep *keep, const char *const *paths, struct err *err)
@@ -210,7 +219,7 @@ static int compile(struct keep *keep, const char *const *paths, struct err *err)
 		if (rc < 0)
 			return rc;
 		if (value)
-			add_constant(&constants, *paths, value);
+			add_constant(keep, &constants, *paths, value);
 	}
 	keep->constants = arena_strndup(&keep->arena, constants.s, constants.len);
 	keep->constants_len = constants.len;
@@ -223,6 +232,7 @@ int keep_new(const char *const *paths, struct keep **ret, struct err *err)
 	if (!keep)
 		return no_memory(err);
 	arena_init(&keep->arena, KEEP_BYTES_MAX);
+	packed_words_init(&keep->words);
 	int rc = compile(keep, paths, err);
 	if (rc < 0) {
 		keep_free(keep);

@@ -29,6 +29,7 @@
 struct err;
 struct json;
 struct keep;
+struct kube_meta;
 struct strbuf;
 
 #define KEEP_DEPTH_MAX 16 /* names of a path */
@@ -38,9 +39,12 @@ int keep_new(const char *const *paths, struct keep **ret, struct err *err);
 void keep_free(struct keep *keep);
 void keep_freep(struct keep **keep); /* for CLEANUP() */
 
-/* Appends what is kept of the object, as compact JSON.  Fields that are not there are
- * left out; so are objects and lists of which nothing is kept.  The order is that of the
- * text.  `out` tells by its `failed` if it did not fit. */
-void keep_write(const struct keep *keep, const struct json *object, struct strbuf *out);
+/* Appends what is kept of the object (which is one, not a list or a word), packed
+ * (packed.h), with references to the strings of `meta`, which are those of the object
+ * itself.  Fields that are not there are left
+ * out; so are objects and lists of which nothing is kept.  The order is that of the text.
+ * `out` tells by its `failed` if it did not fit. */
+void keep_pack(const struct keep *keep, const struct json *object, const struct kube_meta *meta,
+	       struct strbuf *out);
 
 #endif

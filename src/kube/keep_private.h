@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep_private.h - a list of paths as a tree; for keep.c, which makes it, and
- * keep_write.c, which walks an object along it. */
+ * keep_pack.c, which walks an object along it. */
 #ifndef GS_KUBE_KEEP_PRIVATE_H
 #define GS_KUBE_KEEP_PRIVATE_H
 
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "kube/packed.h"
 
 /* A word; with `prefix`, the beginning of one. */
 struct keep_word {
@@ -30,6 +31,8 @@ enum keep_test {
 struct keep_step {
 	const char *name;
 	size_t len;
+	const char *packed; /* the name, packed */
+	size_t packed_len;
 	const char *shape; /* what stands behind the name: paths that share it must agree */
 	size_t shape_len;
 	bool whole;   /* everything inside is kept */
@@ -45,8 +48,9 @@ struct keep_step {
 
 struct keep {
 	struct arena arena;
+	struct packed_words words;
 	struct keep_step root;
-	const char *constants; /* JSON members, "" for none */
+	const char *constants; /* packed members, "" for none */
 	size_t constants_len;
 };
 

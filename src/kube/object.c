@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "kube/keep.h"
+#include "kube/packed.h"
 #include "wire/json.h"
 
 #include <errno.h>
@@ -53,6 +54,16 @@ static void add_string(struct strbuf *out, const char *s)
 	strbuf_add(out, s, strlen(s) + 1);
 }
 
+/* A buffer that need not grow for an object of the usual size. */
+static struct strbuf buffer_of(size_t cap, size_t max)
+{
+	struct strbuf buffer = { .s = malloc(cap), .cap = cap, .max = max };
+	if (!buffer.s)
+		return (struct strbuf)STRBUF_INIT_MAX(max); /* tries again when it is used */
+	buffer.s[0] = '\0';
+	return buffer;
+}
+
 /* The strings lie one after the other behind the struct. */
 static void point_into(struct kube_object *object, size_t bytes)
 {
@@ -61,8 +72,8 @@ static void point_into(struct kube_object *object, size_t bytes)
 	object->name = at += strlen(at) + 1;
 	object->uid = at += strlen(at) + 1;
 	object->version = at += strlen(at) + 1;
-	object->text = at += strlen(at) + 1;
-	object->text_len = (uint32_t)(bytes - (size_t)(at - (const char *)object) - 1);
+	object->packed = at += strlen(at) + 1;
+	object->packed_len = (uint32_t)(bytes - (size_t)(at - (const char *)object));
 	object->bytes = (uint32_t)bytes;
 }
 
@@ -71,7 +82,7 @@ int kube_object_new(const struct json *object, const struct keep *keep, struct k
 {
 	static const struct kube_object empty;
 	/* The output is the memory of the object itself: nothing is copied at the end. */
-	struct strbuf out CLEANUP(strbuf_done) = STRBUF_INIT_MAX(KUBE_OBJECT_MAX);
+	struct strbuf out CLEANUP(strbuf_done) = buffer_of(1024, KUBE_OBJECT_MAX);
 	struct kube_meta meta;
 	int rc = kube_meta_read(object, &meta, err);
 	if (rc < 0)
@@ -82,16 +93,16 @@ int kube_object_new(const struct json *object, const struct keep *keep, struct k
 	add_string(&out, meta.name);
 	add_string(&out, meta.uid);
 	add_string(&out, meta.version);
-	keep_write(keep, object, &out);
+	keep_pack(keep, object, &meta, &out);
 	if (out.failed && errno == ENOMEM)
 		return err_set(err, ENOMEM, "out of memory");
 	if (out.failed)
 		return err_set(err, E2BIG, "%s: more than %zu bytes of it would be kept",
 			       meta.name, KUBE_OBJECT_MAX);
-	struct kube_object *made = realloc(out.s, out.len + 1);
+	struct kube_object *made = realloc(out.s, out.len);
 	if (!made)
 		return err_set(err, ENOMEM, "out of memory");
-	point_into(made, out.len + 1);
+	point_into(made, out.len);
 	out = (struct strbuf)STRBUF_INIT; /* not ours any more */
 	*ret = made;
 	return 0;
@@ -107,8 +118,18 @@ void kube_object_freep(struct kube_object **object)
 	kube_object_free(*object);
 }
 
+void kube_object_write_json(const struct kube_object *object, struct strbuf *out)
+{
+	struct packed_names names = { object->name, object->namespace, object->uid };
+	packed_write_json(object->packed, object->packed_len, &names, out);
+}
+
 int kube_object_parse(const struct kube_object *object, struct json_doc **ret)
 {
-	int rc = json_parse(object->name, object->text, object->text_len, NULL, ret, NULL);
-	return rc < 0 ? -ENOMEM : 0;
+	size_t guess = (size_t)object->packed_len * 5 + 256;
+	struct strbuf text CLEANUP(strbuf_done) = buffer_of(guess, STRBUF_MAX_DEFAULT);
+	kube_object_write_json(object, &text);
+	if (text.failed)
+		return -ENOMEM;
+	return json_parse(object->name, text.s, text.len, NULL, ret, NULL) < 0 ? -ENOMEM : 0;
 }

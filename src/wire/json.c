@@ -64,10 +64,10 @@ static bool too_deep(const yyjson_doc *doc, size_t max_depth)
 	const yyjson_val *at = yyjson_doc_get_root((yyjson_doc *)(uintptr_t)doc);
 	const yyjson_val *end = at + yyjson_doc_get_val_count((yyjson_doc *)(uintptr_t)doc);
 	for (; at < end; at++) {
-		while (depth > 0 && at >= ends[depth - 1])
-			depth--;
 		if (!yyjson_is_ctn((yyjson_val *)(uintptr_t)at))
 			continue;
+		while (depth > 0 && at >= ends[depth - 1])
+			depth--;
 		if (depth == max_depth)
 			return true;
 		ends[depth++] = at + at->uni.ofs / sizeof(*at);

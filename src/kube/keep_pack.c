@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keep_write.c - walks an object along the tree of keep.c.
+/* keep_pack.c - walks an object along the tree of keep.c.
  *
  * No recursion: the containers that are open form a stack.  What turns out to be empty
  * is taken back by cutting the output to where it began. */
+#include "base/attr.h"
 #include "base/strbuf.h"
 #include "kube/keep.h"
 #include "kube/keep_private.h"
+#include "kube/object.h"
+#include "kube/packed.h"
 #include "wire/json.h"
 #include "wire/json_write.h"
 
+#include <assert.h>
 #include <string.h>
 
-#define LEVELS_MAX     64 /* containers deeper than this are copied by the JSON writer */
 #define CONTAINERS_MAX 64 /* of a pod; with more, all statuses are kept */
 
 struct level {
 	struct json_iter iter;
 	const struct keep_step *step;
-	size_t start;  /* of the output: before the comma and the key */
+	size_t start;  /* of the output: before the key */
 	bool object;   /* or an array */
 	bool in_whole; /* of a value that is kept whole */
-	bool filled;   /* something of it is written */
+	bool filled;   /* something is in it */
 };
 
 struct walk {
 	struct strbuf *out;
+	const struct packed_words *words;
+	const struct kube_meta *meta;
 	const struct json *root;
-	struct level levels[LEVELS_MAX];
+	struct level levels[PACKED_DEPTH_MAX];
 	unsigned depth;
 };
 
@@ -118,36 +123,51 @@ static const struct keep_step *step_of_member(const struct keep_step *step,
 	return NULL;
 }
 
-static void write_number(struct strbuf *out, const struct json *value)
+/* A whole number by hand, any other by the JSON writer. */
+static void pack_number(struct strbuf *out, const struct json *value)
 {
-	struct json_writer writer = JSON_WRITER_INIT(out);
+	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT_MAX(255);
+	struct json_writer writer = JSON_WRITER_INIT(&text);
 	char digits[24];
 	size_t at = sizeof(digits);
 	int64_t number;
 	if (json_i64(value, &number) < 0 || number < 0) {
 		json_add_value(&writer, value);
+		packed_add_number(out, text.s, text.len);
 		return;
 	}
 	do
 		digits[--at] = (char)('0' + number % 10);
 	while ((number /= 10) > 0);
-	strbuf_add(out, digits + at, sizeof(digits) - at);
+	packed_add_number(out, digits + at, sizeof(digits) - at);
 }
 
-static void write_scalar(struct strbuf *out, const struct json *value)
+/* Names that the object has beside the packed text are the very same strings. */
+static void pack_string(struct walk *w, const char *text, size_t len)
 {
-	struct json_writer writer = JSON_WRITER_INIT(out);
+	if (text == w->meta->name)
+		packed_put(w->out, PACKED_NAME);
+	else if (text == w->meta->namespace)
+		packed_put(w->out, PACKED_NAMESPACE);
+	else if (text == w->meta->uid)
+		packed_put(w->out, PACKED_UID);
+	else
+		packed_add_string(w->out, w->words, text, len);
+}
+
+static void pack_scalar(struct walk *w, const struct json *value)
+{
 	const char *text;
 	size_t len;
 	bool yes;
 	if ((text = json_strn(value, &len)))
-		strbuf_add_json(out, text, len);
+		pack_string(w, text, len);
 	else if (json_bool(value, &yes) == 0)
-		strbuf_puts(out, yes ? "true" : "false");
+		packed_put(w->out, yes ? PACKED_TRUE : PACKED_FALSE);
 	else if (json_type(value) == JSON_NUMBER)
-		write_number(out, value);
+		pack_number(w->out, value);
 	else
-		json_add_value(&writer, value);
+		packed_put(w->out, PACKED_NULL);
 }
 
 static void open_level(struct walk *w, const struct json *value, const struct keep_step *step,
@@ -161,11 +181,11 @@ static void open_level(struct walk *w, const struct json *value, const struct ke
 		.object = object,
 		.in_whole = whole,
 	};
-	strbuf_putc(w->out, object ? '{' : '[');
+	packed_put(w->out, object ? PACKED_OBJECT : PACKED_ARRAY);
 }
 
-/* Writes the value behind its key, or opens it.  `items`: the value is an item of the
- * list that the step is about. */
+/* Packs the value behind its key, or opens it.  `item`: the value is an item of the list
+ * that the step is about. */
 static void add_value(struct walk *w, const struct json *value, const struct keep_step *step,
 		      bool item, size_t start)
 {
@@ -173,21 +193,21 @@ static void add_value(struct walk *w, const struct json *value, const struct kee
 	bool as_expected = type == (step->list && !item ? JSON_ARRAY : JSON_OBJECT);
 	bool whole = (step->whole && (!step->list || item)) || !as_expected;
 	if (type < JSON_ARRAY) {
-		write_scalar(w->out, value);
+		pack_scalar(w, value);
 		w->levels[w->depth - 1].filled = true;
-	} else if (w->depth < LEVELS_MAX) {
+	} else if (w->depth < PACKED_DEPTH_MAX) {
 		open_level(w, value, whole ? &everything : step, whole, start);
 	} else {
-		struct json_writer writer = JSON_WRITER_INIT(w->out);
-		json_add_value(&writer, value);
-		w->levels[w->depth - 1].filled = true;
+		w->out->failed = true; /* deeper than JSON_MAX_DEPTH: not one of our documents */
 	}
 }
 
-static void separate(struct walk *w)
+static void add_key(struct walk *w, const struct keep_step *step, const struct json_member *member)
 {
-	if (w->levels[w->depth - 1].filled)
-		strbuf_putc(w->out, ',');
+	if (step->packed)
+		packed_add(w->out, step->packed, step->packed_len);
+	else
+		packed_add_string(w->out, w->words, member->key, member->key_len);
 }
 
 /* The next member or item that counts; false at the end. */
@@ -202,16 +222,13 @@ static bool add_next(struct walk *w)
 			at->in_whole ? &everything : step_of_member(at->step, &member);
 		if (!step)
 			continue;
-		separate(w);
-		strbuf_add_json(w->out, member.key, member.key_len);
-		strbuf_putc(w->out, ':');
+		add_key(w, step, &member);
 		add_value(w, member.value, step, false, start);
 		return true;
 	}
 	while (!at->object && (item = json_next(&at->iter))) {
 		if (!item_counts(w, at->step, item))
 			continue;
-		separate(w);
 		add_value(w, item, at->step, true, start);
 		return true;
 	}
@@ -225,25 +242,25 @@ static void close_level(struct walk *w)
 		strbuf_truncate(w->out, level->start);
 		return;
 	}
-	strbuf_putc(w->out, level->object ? '}' : ']');
+	packed_put(w->out, PACKED_END);
 	if (w->depth > 0)
 		w->levels[w->depth - 1].filled = true;
 }
 
-void keep_write(const struct keep *keep, const struct json *object, struct strbuf *out)
+void keep_pack(const struct keep *keep, const struct json *object, const struct kube_meta *meta,
+	       struct strbuf *out)
 {
 	struct walk w; /* the levels are set when they are opened */
 	w.out = out;
+	w.words = &keep->words;
+	w.meta = meta;
 	w.root = object;
 	w.depth = 0;
-	if (json_type(object) != JSON_OBJECT) {
-		strbuf_puts(out, "{}");
-		return;
-	}
+	assert(json_type(object) == JSON_OBJECT);
 	open_level(&w, object, &keep->root, false, out->len);
 	strbuf_add(out, keep->constants, keep->constants_len);
-	w.levels[0].filled = keep->constants_len > 0;
 	while (w.depth > 0 && !out->failed)
 		if (!add_next(&w))
 			close_level(&w);
+	packed_close(out);
 }
