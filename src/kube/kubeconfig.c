@@ -163,9 +163,11 @@ static int not_found(const struct kubeconfig *all, const char *list, const char 
 		strbuf_addf(&where, "%s%s", i ? ", " : "", all->files[i].path);
 	utf8_show(name, strlen(name), shown);
 	if (near)
-		return err_set(err, EINVAL, "%s: there is no %s \"%s\"; is it \"%s\"?", where.s,
-			       kind, shown, near);
-	return err_set(err, EINVAL, "%s: there is no %s \"%s\"", where.s, kind, shown);
+		err_set(err, EINVAL, "%s: there is no %s \"%s\"; is it \"%s\"?", where.s, kind,
+			shown, near);
+	else
+		err_set(err, EINVAL, "%s: there is no %s \"%s\"", where.s, kind, shown);
+	return -EINVAL;
 }
 
 /* The entry of that name in the first file that has one. */
@@ -203,11 +205,12 @@ static int find_context(const struct kubeconfig *all, const char *name,
 {
 	for (size_t i = 0; !name && i < all->count; i++)
 		name = current_context(&all->files[i]);
-	if (!name)
-		return err_set(err, EINVAL,
-			       "%s: current-context is not set; set it or name a context with "
-			       "--context",
-			       all->count ? all->files[0].path : "kubeconfig");
+	if (!name) {
+		err_set(err, EINVAL,
+			"%s: current-context is not set; set it or name a context with --context",
+			all->count ? all->files[0].path : "kubeconfig");
+		return -EINVAL;
+	}
 	return find(all, "contexts", "context", name, ret, err);
 }
 
@@ -227,8 +230,9 @@ static int read_namespace(const struct kubeconfig_entry *entry, struct kube_conf
 }
 
 static int read_context_user(const struct kubeconfig *all, const struct kubeconfig_entry *context,
-			     struct kubeconfig_entry *user, struct err *err)
+			     struct err *err)
 {
+	struct kubeconfig_entry user;
 	const char *name;
 	int result = kubeconfig_str(context, context->value, "user", &name, err);
 	if (result < 0)
@@ -237,17 +241,17 @@ static int read_context_user(const struct kubeconfig *all, const struct kubeconf
 		all->config->user_origin = "nobody (the context names no user)";
 		return 0;
 	}
-	if ((result = find(all, "users", "user", name, user, err)) < 0 ||
-	    (result = origin_of(user, &all->config->user_origin, err)) < 0)
+	if ((result = find(all, "users", "user", name, &user, err)) < 0 ||
+	    (result = origin_of(&user, &all->config->user_origin, err)) < 0)
 		return result;
-	return kubeconfig_read_user(user, all->config, err);
+	return kubeconfig_read_user(&user, all->config, err);
 }
 
 int kubeconfig_read(struct kubeconfig *all, const char *context_name, const char *master,
 		    struct err *err)
 {
 	struct kube_config *config = all->config;
-	struct kubeconfig_entry context, cluster, user = { 0 };
+	struct kubeconfig_entry context, cluster;
 	const char *name;
 	int result;
 	if ((result = find_context(all, context_name, &context, err)) < 0 ||
@@ -259,7 +263,7 @@ int kubeconfig_read(struct kubeconfig *all, const char *context_name, const char
 	    (result = origin_of(&cluster, &config->cluster_origin, err)) < 0 ||
 	    (result = kubeconfig_read_cluster(&cluster, master, config, err)) < 0 ||
 	    (result = read_namespace(&context, config, err)) < 0 ||
-	    (result = read_context_user(all, &context, &user, err)) < 0)
+	    (result = read_context_user(all, &context, err)) < 0)
 		return result;
 	if (config->exec && config->exec->provide_cluster_info)
 		return kubeconfig_read_extension(&cluster, config, err);
