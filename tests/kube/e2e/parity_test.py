@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The answers of kube-scheduler that others will be compared with can be relied on.
+"""The answers of kube-scheduler that others are compared with can be relied on, and a
+scheduler that answers otherwise is found out.
 
 cluster: none
 """
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,35 +17,32 @@ HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
 # pylint: disable=wrong-import-position
 from harness.check import check, equal, main, test  # noqa: E402
+from harness.coverage import coverage  # noqa: E402
+from harness.reference import repelled  # noqa: E402
 
-UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "value": "", "effect": "NoSchedule"}
+REFERENCE = HERE / "harness" / "reference.py"
+KNOWN = "taints,unschedulable,selector,affinity,priorities"
+
+
+def parity(*words):
+    """Run it; its status and what it prints."""
+    command = [HERE / "parity", *[str(word) for word in words]]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stdout
 
 
 def record(seed, cases):
     """The clusters and answers of these seeds."""
     with tempfile.NamedTemporaryFile() as file:
-        command = [HERE / "parity", f"--seed={seed}", f"--cases={cases}", file.name]
-        equal(subprocess.run(command, check=False).returncode, 0, "status of parity")
+        status, said = parity(f"--seed={seed}", f"--cases={cases}", file.name)
+        equal(status, 0, said)
         return [json.loads(line) for line in Path(file.name).read_text("utf-8").splitlines()]
-
-
-def tolerated(taint, tolerations):
-    """Does one of the tolerations cover the taint?"""
-    for each in tolerations:
-        effect = each.get("effect") in (None, taint["effect"])
-        key = each.get("key") in (None, taint["key"])
-        value = each["operator"] == "Exists" or each.get("value") == taint["value"]
-        if effect and key and value:
-            return True
-    return False
 
 
 def excluded(world, pod, node):
     """A reason why the pod may not run on the node, of those that are easy to tell."""
     spec = pod["spec"]
-    taints = [each for each in node["spec"]["taints"] if each["effect"] != "PreferNoSchedule"]
-    taints += [UNSCHEDULABLE] if node["spec"]["unschedulable"] else []
-    if not all(tolerated(taint, spec.get("tolerations", [])) for taint in taints):
+    if repelled(spec, node, ("NoSchedule", "NoExecute")):
         return "a taint"
     labels = node["metadata"]["labels"]
     if any(labels.get(key) != value for key, value in spec.get("nodeSelector", {}).items()):
@@ -60,9 +59,9 @@ def excluded(world, pod, node):
 
 
 @test
-def answers_make_sense_and_are_the_same_for_the_same_seed():
-    worlds = record(seed=20, cases=60)
-    equal([len(world["cases"]) for world in worlds], [50, 10], "cases")
+def answers_make_sense_are_about_everything_and_the_same_for_the_same_seed():
+    worlds = record(seed=20, cases=500)
+    equal([len(world["cases"]) for world in worlds], [50] * 10, "cases")
     sizes = set()
     for world in worlds:
         for case in world["cases"]:
@@ -72,7 +71,47 @@ def answers_make_sense_and_are_the_same_for_the_same_seed():
                     reason = excluded(world, case["pod"], node)
                     check(not reason, f"seed {world['seed']}: {reason} forbids {case} on {node}")
     check(0 in sizes and len(sizes) >= 5, f"feasible nodes are always {sizes}")
-    equal(record(seed=21, cases=10)[0], worlds[1], "the second cluster made again")
+    rare = {kind: number for kind, number in coverage(worlds).items() if number < 5}
+    equal(rare, {}, "what is hardly asked")
+    again = record(seed=21, cases=10)[0]
+    equal(again["cases"], worlds[1]["cases"][:10], "the second cluster made again")
+
+
+@test
+def another_scheduler_is_compared_and_found_out():
+    with tempfile.NamedTemporaryFile() as file:
+        options = ["--seed=40", "--cases=100", f"--features={KNOWN}"]
+        status, said = parity(*options, f"--against={REFERENCE}", file.name)
+        equal((status, said), (0, "parity: 100 cases, 0 differ\n"))
+        wrong = f"{REFERENCE} --without-no-execute"
+        status, said = parity(f"--against={wrong}", f"--from={file.name}")
+        equal(status, 1, said)
+        total = re.search(r"100 cases, (\d+) differ", said)
+        check(total and 0 < int(total.group(1)) < 100, said)
+        first = re.search(
+            r"seed 4[01], case \d+: {.*\n +kube-scheduler says (.*)\n +the other says +(.*)", said
+        )
+        check(first, said)
+        # It lets more pass, and both answers are there to see that.
+        fewer, more = ({word for word in text.split() if word != "none"} for text in first.groups())
+        check(fewer < more, first.group(0))
+
+
+@test
+def a_scheduler_that_does_not_answer_differs():
+    world = {"seed": 1, "nodes": [], "bound": [], "cases": [{"pod": {}, "feasible": []}]}
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(json.dumps(world))
+        file.flush()
+        for program, agrees in (
+            ("sh -c 'while read line; do echo []; done'", True),
+            ("sh -c 'while read line; do echo []; done; exit 3'", False),
+            ("sh -c 'while read line; do echo [; done'", False),
+            ("sh -c 'while read line; do echo 7; done'", False),
+            ("true", False),
+        ):
+            status, said = parity(f"--against={program}", f"--from={file.name}")
+            equal(status, 0 if agrees else 1, f"{program}: {said}")
 
 
 if __name__ == "__main__":

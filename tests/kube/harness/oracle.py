@@ -5,19 +5,23 @@ It runs with an extender that writes down the nodes that passed all filters and 
 refuses them, so that no question changes the state for the next one.  A pod for which
 the extender is not called has none.
 """
+import itertools
 import json
-import re
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from .client import Client
+from .coverage import read_nodes, read_reasons
+from .worlds import PRIORITIES
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
-ANSWER_TIMEOUT_S = 20
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+ANSWER_TIMEOUT_S = 60
 NO_PLUGINS = {"disabled": [{"name": "*"}]}
-CACHE_SIZE = re.compile(r'^scheduler_cache_size\{type="(\w+)"\} (\d+)$', re.MULTILINE)
+UNBOUND = "fieldSelector=spec.nodeName%3D"
+MARK = "parity/world"
 
 
 class Recorder(ThreadingHTTPServer):
@@ -39,6 +43,7 @@ class Recorder(ThreadingHTTPServer):
         # Nobody is to be preempted; all nodes are to be looked at.
         profile = {"percentageOfNodesToScore": 100, "plugins": {"postFilter": NO_PLUGINS}}
         return {
+            "clientConnection": {"qps": 1000, "burst": 1000},
             "extenders": [extender],
             "profiles": [{"schedulerName": "default-scheduler", **profile}],
         }
@@ -65,10 +70,12 @@ class _Handler(BaseHTTPRequestHandler):
 class Oracle:
     """Questions to the kube-scheduler of a cluster that was started for recorder."""
 
-    def __init__(self, recorder, kubeconfig, scheduler):
+    def __init__(self, recorder, kubeconfig):
         self.recorder = recorder
         self.client = Client(kubeconfig)
-        self.metrics = Client(kubeconfig, server=scheduler)
+        self.worlds = itertools.count()
+        for name, value in PRIORITIES.items():
+            self._must(self.client.post(CLASSES, {"metadata": {"name": name}, "value": value}))
 
     def _must(self, answer):
         if answer.code not in (200, 201):
@@ -77,50 +84,72 @@ class Oracle:
 
     def clear(self):
         """Remove all pods and nodes."""
-        now = {"gracePeriodSeconds": 0}
         for path in (PODS, NODES):
-            for each in self.client.get(path).json["items"]:
-                self._must(self.client.delete(f"{path}/{each['metadata']['name']}", now))
-        self._wait_known(0, 0)
+            self._must(self.client.delete(path, {"gracePeriodSeconds": 0}))
 
     def build(self, nodes, pods):
         """Make the nodes and the pods that are bound to them; wait until it is known."""
-        for node in nodes:
+        mark = {MARK: str(next(self.worlds))}
+        for node in nodes[:-1]:
             self._must(self.client.post(NODES, node))
-            # Admission has added the taint not-ready.
-            patch = {"spec": {"taints": node["spec"]["taints"]}}
-            path = f"{NODES}/{node['metadata']['name']}"
-            self._must(self.client.request("PATCH", path, patch, "application/merge-patch+json"))
+        last = json.loads(json.dumps(nodes[-1]))
+        last["metadata"]["labels"].update(mark)
+        self._must(self.client.post(NODES, last))
         for pod in pods:
             self._must(self.client.post(PODS, pod))
-        self._wait_known(len(nodes), len(pods))
+        self._wait_known(len(nodes), mark)
 
-    def _wait_known(self, nodes, pods):
-        """Wait until kube-scheduler knows of as many; it counts them every second."""
+    def _wait_known(self, nodes, mark):
+        """Wait until kube-scheduler knows of the last node.
+
+        It sees changes of one kind in their order: with the last node it knows of all
+        others and that those before them are gone, and with a pod that it is asked
+        about, of all pods before it.  A pod that wants the mark of the last node is
+        rejected for that by all nodes but one, and by all while that is not known.
+        """
+        spec = {
+            "containers": [{"name": "main", "image": "example/any"}],
+            "nodeSelector": mark,
+            "tolerations": [{"operator": "Exists"}],
+        }
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
         while True:
-            sizes = dict(CACHE_SIZE.findall(self.metrics.get("/metrics").text))
-            if (sizes.get("nodes"), sizes.get("pods")) == (str(nodes), str(pods)):
+            probe = self.ask([{"metadata": {"name": "probe"}, "spec": spec}])[0]
+            rejected = probe["rejected"].get("node affinity or selector", 0)
+            if probe["nodes"] == nodes and rejected == nodes - 1:
                 return
             if time.monotonic() > deadline:
-                raise OSError(f"kube-scheduler knows of {sizes}, not {nodes} nodes, {pods} pods")
-            time.sleep(0.05)
+                raise OSError(f"kube-scheduler does not know of all nodes: {probe}")
 
-    def ask(self, pod):
-        """The names of all nodes on which the pod may run."""
-        made = self._must(self.client.post(PODS, pod))
-        uid, path = made["metadata"]["uid"], f"{PODS}/{made['metadata']['name']}"
-        deadline = time.monotonic() + ANSWER_TIMEOUT_S
-        try:
-            while uid not in self.recorder.seen:
-                conditions = self.client.get(path).json["status"].get("conditions", [])
-                refused = any(each["status"] == "False" for each in conditions)
+    def ask(self, pods):
+        """For each of the pods, what kube-scheduler says: feasible nodes, of how many, and
+        how many each kind of rule rejected.  All are asked at once: none of them is bound,
+        so none changes the answer for another."""
+        made = [self._must(self.client.post(PODS, pod)) for pod in pods]
+        messages = self._wait_told({each["metadata"]["name"] for each in made})
+        self._must(self.client.delete(f"{PODS}?{UNBOUND}", {"gracePeriodSeconds": 0}))
+        return [
+            {
+                "pod": pod,
                 # The extender is asked before the pod is told.
-                if refused and uid not in self.recorder.seen:
-                    return []
-                if time.monotonic() > deadline:
-                    raise OSError(f"kube-scheduler does not answer for {made}")
-                time.sleep(0.005)
-            return self.recorder.seen[uid]
-        finally:
-            self._must(self.client.delete(path, {"gracePeriodSeconds": 0}))
+                "feasible": self.recorder.seen.get(each["metadata"]["uid"], []),
+                "nodes": read_nodes(messages[each["metadata"]["name"]]),
+                "rejected": read_reasons(messages[each["metadata"]["name"]]),
+            }
+            for pod, each in zip(pods, made)
+        ]
+
+    def _wait_told(self, names):
+        """Why each of the pods was refused, once all were."""
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        while True:
+            told = {}
+            for pod in self.client.get(f"{PODS}?{UNBOUND}").json["items"]:
+                for condition in pod["status"].get("conditions", []):
+                    if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                        told[pod["metadata"]["name"]] = condition.get("message", "")
+            if names <= set(told):
+                return told
+            if time.monotonic() > deadline:
+                raise OSError(f"kube-scheduler does not answer for {sorted(names - set(told))}")
+            time.sleep(0.05)
