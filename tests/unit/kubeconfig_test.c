@@ -295,14 +295,25 @@ TEST(wrong_clusters)
 	}
 }
 
-#define V1	"exec: {apiVersion: client.authentication.k8s.io/v1, "
-#define V1BETA1 "exec: {apiVersion: client.authentication.k8s.io/v1beta1, "
+struct wrong {
+	const char *field, *says;
+};
+
+/* The user says this: it is refused with these words, behind file and name. */
+static void check_wrong_user(const struct wrong *row)
+{
+	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct kube_config *config = NULL;
+	struct err err = ERR_INIT;
+	int result = parse(frame(&text, SERVER, row->field), &config, &err);
+	CHECKF(result == -EINVAL && !config, "%s", row->field);
+	CHECKF(strstr(err.text, row->says), "%s: %s", row->field, err.text);
+	CHECKF(strstr(err.text, "/etc/kube/config: user \"u\": ") == err.text, "%s", err.text);
+}
 
 TEST(wrong_users)
 {
-	static const struct {
-		const char *user, *says;
-	} rows[] = {
+	static const struct wrong rows[] = {
 		{ "auth-provider: {name: gcp}", "auth-provider is a legacy form" },
 		{ "client-certificate: a", "client-certificate needs client-key" },
 		{ "client-key: a", "client-key needs client-certificate" },
@@ -333,6 +344,17 @@ TEST(wrong_users)
 		{ "as: a, as-user-extra: [b]", "as-user-extra must be a mapping" },
 		{ "as: a, as-user-extra: {'': [b]}", "bad key" },
 		{ "as: \"a\\nX: y\"", "as has a control character" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		check_wrong_user(&rows[i]);
+}
+
+#define V1	"exec: {apiVersion: client.authentication.k8s.io/v1, "
+#define V1BETA1 "exec: {apiVersion: client.authentication.k8s.io/v1beta1, "
+
+TEST(wrong_plugins)
+{
+	static const struct wrong rows[] = {
 		{ "exec: login", "exec must be a mapping" },
 		{ "exec: {command: login}", "exec.apiVersion is missing" },
 		{ "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: a}",
@@ -350,16 +372,8 @@ TEST(wrong_users)
 		{ V1BETA1 "command: a}, token: t", "token and exec contradict" },
 		{ V1BETA1 "command: a}, username: t", "username and exec contradict" },
 	};
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
-		struct kube_config *config = NULL;
-		struct err err = ERR_INIT;
-		int result = parse(frame(&text, SERVER, rows[i].user), &config, &err);
-		CHECKF(result == -EINVAL && !config, "%s", rows[i].user);
-		CHECKF(strstr(err.text, rows[i].says), "%s: %s", rows[i].user, err.text);
-		CHECKF(strstr(err.text, "/etc/kube/config: user \"u\": ") == err.text, "%s",
-		       err.text);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		check_wrong_user(&rows[i]);
 }
 
 TEST(wrong_files)
