@@ -71,6 +71,26 @@ def the_output_of_a_failed_test_is_kept():
 
 
 @test
+def a_program_of_meson_runs_as_its_source_says():
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "client", "some_test.c")
+        program = Path(folder, "tests", "kube", "client", "some_test")
+        source.parent.mkdir()
+        program.parent.mkdir(parents=True)
+        source.write_text("/* Says how many nodes there are.\n *\n * cluster: --nodes 2\n */\n")
+        program.write_text(
+            "#!/bin/sh\necho 1..2\necho ok 1 - $CMOCKA_MESSAGE_OUTPUT\n"
+            "[ $(kubectl get nodes -o name | wc -l) = 2 ] && echo ok 2\n"
+        )
+        program.chmod(0o755)
+        env = {**os.environ, "BUILD": folder, "E2E_LOG": str(Path(folder, "log"))}
+        command = [HERE / "run", source]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        equal(done.stdout.splitlines()[-1], "2 passed, 0 failed", done.stderr)
+        check("ok 1 - TAP" in done.stdout, done.stdout)
+
+
+@test
 def a_program_that_was_not_built_is_a_failure():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "absent_test.c")
