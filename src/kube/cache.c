@@ -205,7 +205,7 @@ void kube_cache_free(struct kube_cache *cache)
 struct kube_object *kube_cache_get(const struct kube_cache *cache, const char *namespace,
 				   const char *name)
 {
-	return store_get(&cache->follow.store, namespace, name);
+	return cache_store_get(&cache->follow.store, namespace, name);
 }
 
 uint32_t kube_cache_count(const struct kube_cache *cache)

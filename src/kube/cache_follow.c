@@ -37,13 +37,13 @@ void follow_init(struct follow *follow, const struct kube_cache_options *options
 		.backoff = BACKOFF_INIT,
 		.path = STRBUF_INIT_MAX(QUERY_MAX),
 		.version = STRBUF_INIT_MAX(VERSION_MAX),
-		.page = LIST_FRAME_INIT,
+		.page = CACHE_LIST_FRAME_INIT,
 	};
 	follow->streams = streams;
 	rng_seed(&follow->rng, seed);
-	list_init(&follow->body);
+	cache_list_init(&follow->body);
 	frame_init(&follow->frame);
-	store_init(&follow->store, rng_next(&follow->rng));
+	cache_store_init(&follow->store, rng_next(&follow->rng));
 	follow->store.keep = keep;
 	follow->store.resource = options->kind->plural;
 	follow->store.log = options->log;
@@ -55,10 +55,10 @@ void follow_done(struct follow *follow)
 {
 	if (!follow)
 		return;
-	store_done(&follow->store);
+	cache_store_done(&follow->store);
 	frame_done(&follow->frame);
-	list_done(&follow->body);
-	list_frame_done(&follow->page);
+	cache_list_done(&follow->body);
+	cache_list_frame_done(&follow->page);
 	strbuf_done(&follow->version);
 	strbuf_done(&follow->path);
 }
@@ -92,7 +92,7 @@ static void ask_page(struct follow *follow, struct follow_request *ret)
 	if (follow->options->kind->metadata_only)
 		ret->accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 	ret->idle_ms = LIST_IDLE_MS;
-	list_reset(&follow->body);
+	cache_list_reset(&follow->body);
 }
 
 static void ask_watch(struct follow *follow, struct follow_request *ret)
@@ -123,7 +123,7 @@ static bool may_stream(const struct follow *follow)
 /* A new list: nothing of an earlier one that did not become whole counts. */
 static void begin_list(struct follow *follow)
 {
-	store_abort(&follow->store);
+	cache_store_abort(&follow->store);
 	strbuf_reset(&follow->page.token);
 	follow->doing = may_stream(follow) ? DOING_STREAM : DOING_PAGE;
 	follow->lists++;
@@ -192,8 +192,8 @@ static int take_item(void *context, const struct json *item, const char *why)
 {
 	struct follow *follow = context;
 	if (item)
-		return store_stage(&follow->store, item);
-	store_malformed(&follow->store, "", why);
+		return cache_store_stage(&follow->store, item);
+	cache_store_malformed(&follow->store, "", why);
 	return 0;
 }
 
@@ -203,7 +203,7 @@ int follow_data(struct follow *follow, uint64_t now_ms, const char *bytes, size_
 	follow->heard_ms = now_ms;
 	follow->doubtful = false;
 	int result = follow->doing == DOING_PAGE
-			     ? list_push(&follow->body, bytes, len, take_item, follow, &err)
+			     ? cache_list_push(&follow->body, bytes, len, take_item, follow, &err)
 			     : frame_push(&follow->frame, bytes, len, follow_event, follow, &err);
 	if (result == 0 || follow->stopped)
 		return result;
@@ -214,7 +214,7 @@ int follow_commit(struct follow *follow, const char *version)
 {
 	strbuf_reset(&follow->version);
 	strbuf_puts(&follow->version, version);
-	if (follow->version.failed || store_commit(&follow->store) < 0)
+	if (follow->version.failed || cache_store_commit(&follow->store) < 0)
 		return -ENOMEM;
 	follow->need = NEED_WATCH;
 	follow->fresh = true;
@@ -231,8 +231,8 @@ int follow_commit(struct follow *follow, const char *version)
 static void kind_is_absent(struct follow *follow, uint64_t now_ms)
 {
 	bool is_news = !follow->absent;
-	store_abort(&follow->store);
-	if (store_commit(&follow->store) < 0) {
+	cache_store_abort(&follow->store);
+	if (cache_store_commit(&follow->store) < 0) {
 		fail(follow, now_ms, NEED_LIST, "out of memory");
 		return;
 	}
@@ -250,13 +250,13 @@ static void kind_is_absent(struct follow *follow, uint64_t now_ms)
 static void page_is_whole(struct follow *follow, uint64_t now_ms)
 {
 	struct err err = ERR_INIT;
-	if (list_end(&follow->body, &follow->page, &err) < 0) {
+	if (cache_list_end(&follow->body, &follow->page, &err) < 0) {
 		fail(follow, now_ms, NEED_LIST, err.text);
 	} else if (follow->page.token.len > 0) {
 		follow->need = NEED_PAGE;
 	} else {
-		list_done(&follow->body);
-		list_init(&follow->body);
+		cache_list_done(&follow->body);
+		cache_list_init(&follow->body);
 		if (follow_commit(follow, follow->page.version.s) < 0)
 			fail(follow, now_ms, NEED_LIST, "out of memory");
 	}
@@ -291,7 +291,7 @@ static bool refuses_streams(const struct kube_reply *reply)
 /* A list as a stream has ended before it was whole. */
 static void stream_ended(struct follow *follow, uint64_t now_ms, const struct kube_reply *reply)
 {
-	store_abort(&follow->store);
+	cache_store_abort(&follow->store);
 	follow->need = NEED_LIST;
 	if (!follow->stopped && refuses_streams(reply)) {
 		*follow->streams = false;
@@ -385,7 +385,7 @@ void follow_status(const struct follow *follow, uint64_t now_ms, struct kube_cac
 		.synced = follow->synced,
 		.live = is_live(follow, now_ms),
 		.count = follow->store.live.len,
-		.bytes = store_bytes(&follow->store),
+		.bytes = cache_store_bytes(&follow->store),
 		.lists = follow->lists,
 		.watches = follow->watches,
 		.events = follow->events,

@@ -55,10 +55,10 @@ struct follow {
 	bool fresh;	       /* `version` is that of a list, and nothing has come since */
 
 	/* of a list */
-	struct list_body body;
-	struct list_frame page; /* its token: the next page */
-	bool unlimited;		/* a token has expired: all in one page */
-	uint32_t streams_cut;	/* in a row */
+	struct cache_list body;
+	struct cache_list_frame page; /* its token: the next page */
+	bool unlimited;		      /* a token has expired: all in one page */
+	uint32_t streams_cut;	      /* in a row */
 
 	/* of a watch */
 	struct frame frame;

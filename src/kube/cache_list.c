@@ -9,23 +9,23 @@
 #include <errno.h>
 #include <string.h>
 
-void list_init(struct list_body *list)
+void cache_list_init(struct cache_list *list)
 {
-	*list = (struct list_body){
-		.frame = STRBUF_INIT_MAX(LIST_FRAME_MAX),
-		.item = STRBUF_INIT_MAX(LIST_ITEM_MAX),
+	*list = (struct cache_list){
+		.frame = STRBUF_INIT_MAX(CACHE_LIST_FRAME_MAX),
+		.item = STRBUF_INIT_MAX(CACHE_LIST_ITEM_MAX),
 	};
 }
 
-void list_reset(struct list_body *list)
+void cache_list_reset(struct cache_list *list)
 {
 	struct strbuf frame = list->frame, item = list->item;
 	strbuf_reset(&frame);
 	strbuf_reset(&item);
-	*list = (struct list_body){ .frame = frame, .item = item };
+	*list = (struct cache_list){ .frame = frame, .item = item };
 }
 
-void list_done(struct list_body *list)
+void cache_list_done(struct cache_list *list)
 {
 	if (!list)
 		return;
@@ -33,7 +33,7 @@ void list_done(struct list_body *list)
 	strbuf_done(&list->item);
 }
 
-void list_frame_done(struct list_frame *frame)
+void cache_list_frame_done(struct cache_list_frame *frame)
 {
 	strbuf_done(&frame->version);
 	strbuf_done(&frame->token);
@@ -49,7 +49,7 @@ static bool is_blank(const char *p, size_t n)
 }
 
 /* Goes on to the end of the string, the bytes or the next escape. */
-static const char *skip_string(struct list_body *list, const char *p, const char *end)
+static const char *skip_string(struct cache_list *list, const char *p, const char *end)
 {
 	if (list->escaped && p < end) {
 		list->escaped = false;
@@ -73,20 +73,21 @@ static const char *skip_string(struct list_body *list, const char *p, const char
 }
 
 /* One item is whole: `p` has its last bytes, those before are in list->item. */
-static int item_end(struct list_body *list, const char *p, size_t n, list_item_fn call,
+static int item_end(struct cache_list *list, const char *p, size_t n, cache_list_fn call,
 		    void *context)
 {
 	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
-	struct json_limits limits = { .max_bytes = LIST_ITEM_MAX };
+	struct json_limits limits = { .max_bytes = CACHE_LIST_ITEM_MAX };
 	struct err err = ERR_INIT;
 	if (list->item.len > 0 || list->too_big) {
 		strbuf_add(&list->item, p, n);
 		p = list->item.s;
 		n = list->item.len;
 	}
-	int result = list->item.failed || n > LIST_ITEM_MAX
-			     ? err_set(&err, E2BIG, "it is larger than %zu bytes", LIST_ITEM_MAX)
-			     : json_parse("item", p, n, &limits, &doc, &err);
+	int result =
+		list->item.failed || n > CACHE_LIST_ITEM_MAX
+			? err_set(&err, E2BIG, "it is larger than %zu bytes", CACHE_LIST_ITEM_MAX)
+			: json_parse("item", p, n, &limits, &doc, &err);
 	if (result == -ENOMEM)
 		return result;
 	result = call(context, result == 0 ? json_root(doc) : NULL, err.text);
@@ -96,7 +97,7 @@ static int item_end(struct list_body *list, const char *p, size_t n, list_item_f
 }
 
 /* Keeps the beginning of an item whose end has not come. */
-static void item_keep(struct list_body *list, const char *p, size_t n)
+static void item_keep(struct cache_list *list, const char *p, size_t n)
 {
 	if (list->item.len == 0 && is_blank(p, n))
 		return;
@@ -105,8 +106,8 @@ static void item_keep(struct list_body *list, const char *p, size_t n)
 }
 
 /* Reads on inside the array of items; `*at` is left behind its end or the bytes'. */
-static int push_items(struct list_body *list, const char **at, const char *end, list_item_fn call,
-		      void *context)
+static int push_items(struct cache_list *list, const char **at, const char *end,
+		      cache_list_fn call, void *context)
 {
 	const char *from = *at, *p = from;
 	while (p < end) {
@@ -142,7 +143,7 @@ static int push_items(struct list_body *list, const char **at, const char *end, 
 	return 0;
 }
 
-static bool last_string_is_items(const struct list_body *list)
+static bool last_string_is_items(const struct cache_list *list)
 {
 	static const char items[] = "\"items\"";
 	size_t len = sizeof(items) - 1;
@@ -151,7 +152,7 @@ static bool last_string_is_items(const struct list_body *list)
 }
 
 /* Notes where the frame goes deeper, and where the array of items begins. */
-static void frame_structure(struct list_body *list, char c)
+static void frame_structure(struct cache_list *list, char c)
 {
 	if (c == '"') {
 		list->in_string = true;
@@ -169,7 +170,7 @@ static void frame_structure(struct list_body *list, char c)
 }
 
 /* Reads on outside of the items, up to their beginning. */
-static void push_frame(struct list_body *list, const char **at, const char *end)
+static void push_frame(struct cache_list *list, const char **at, const char *end)
 {
 	const char *p = *at;
 	while (p < end && !list->in_items && !list->frame.failed) {
@@ -185,8 +186,8 @@ static void push_frame(struct list_body *list, const char **at, const char *end)
 	*at = p;
 }
 
-int list_push(struct list_body *list, const char *bytes, size_t len, list_item_fn call,
-	      void *context, struct err *err)
+int cache_list_push(struct cache_list *list, const char *bytes, size_t len, cache_list_fn call,
+		    void *context, struct err *err)
 {
 	const char *end = bytes + len;
 	while (bytes < end) {
@@ -201,14 +202,14 @@ int list_push(struct list_body *list, const char *bytes, size_t len, list_item_f
 		push_frame(list, &bytes, end);
 		if (list->frame.failed)
 			return err_set(err, E2BIG, "the list has more than %zu bytes around items",
-				       LIST_FRAME_MAX);
+				       CACHE_LIST_FRAME_MAX);
 		if (!is_blank(list->frame.s, MIN(list->frame.len, 1)) && list->frame.s[0] != '{')
 			return err_set(err, EINVAL, "the answer is no list");
 	}
 	return 0;
 }
 
-int list_end(struct list_body *list, struct list_frame *ret, struct err *err)
+int cache_list_end(struct cache_list *list, struct cache_list_frame *ret, struct err *err)
 {
 	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
 	if (list->in_items)

@@ -21,13 +21,13 @@ struct err;
 struct json;
 
 /* etcd takes 1.5 MiB, of which each character may be written as six. */
-#define LIST_ITEM_MAX  ((size_t)16 << 20)
-#define LIST_FRAME_MAX ((size_t)1 << 20) /* of the list without its items */
+#define CACHE_LIST_ITEM_MAX  ((size_t)16 << 20)
+#define CACHE_LIST_FRAME_MAX ((size_t)1 << 20) /* of the list without its items */
 
 /* An item, or NULL and why not.  0, or anything else to stop. */
-typedef int (*list_item_fn)(void *context, const struct json *item, const char *why);
+typedef int (*cache_list_fn)(void *context, const struct json *item, const char *why);
 
-struct list_body {
+struct cache_list {
 	struct strbuf frame; /* the list without its items */
 	struct strbuf item;  /* of one that is not whole yet */
 	/* private to cache_list.c */
@@ -39,29 +39,29 @@ struct list_body {
 	bool too_big;  /* the rest of this item is skipped */
 };
 
-void list_init(struct list_body *list);
-void list_reset(struct list_body *list); /* for the next body; memory is kept */
-void list_done(struct list_body *list);
+void cache_list_init(struct cache_list *list);
+void cache_list_reset(struct cache_list *list); /* for the next body; memory is kept */
+void cache_list_done(struct cache_list *list);
 
 /* Takes the next bytes and calls for each item that they complete.
  * 0, -EINVAL (no list at all), -E2BIG, -ENOMEM, or what the callback said. */
-int list_push(struct list_body *list, const char *bytes, size_t len, list_item_fn call,
-	      void *context, struct err *err);
+int cache_list_push(struct cache_list *list, const char *bytes, size_t len, cache_list_fn call,
+		    void *context, struct err *err);
 
 /* What is around the items. */
-struct list_frame {
+struct cache_list_frame {
 	struct strbuf version; /* metadata.resourceVersion, never "" */
 	struct strbuf token;   /* metadata.continue, "" on the last page */
 };
 
-#define LIST_FRAME_INIT                                      \
+#define CACHE_LIST_FRAME_INIT                                \
 	{                                                    \
 		.version = STRBUF_INIT, .token = STRBUF_INIT \
 	}
 
-void list_frame_done(struct list_frame *frame);
+void cache_list_frame_done(struct cache_list_frame *frame);
 
 /* The body has ended.  0, -EINVAL if it was no whole list, -ENOMEM. */
-int list_end(struct list_body *list, struct list_frame *ret, struct err *err);
+int cache_list_end(struct cache_list *list, struct cache_list_frame *ret, struct err *err);
 
 #endif

@@ -20,18 +20,18 @@ struct store_key {
 	size_t len; /* 0: too long to be anything */
 };
 
-void store_init(struct cache_store *store, uint64_t seed)
+void cache_store_init(struct cache_store *store, uint64_t seed)
 {
 	*store = (struct cache_store){ 0 };
 	map_init(&store->live, seed);
 	map_init(&store->staged, seed);
 }
 
-void store_done(struct cache_store *store)
+void cache_store_done(struct cache_store *store)
 {
 	if (!store)
 		return;
-	store_abort(store);
+	cache_store_abort(store);
 	struct map_entry entry;
 	for (uint32_t at = 0; map_next(&store->live, &at, &entry);)
 		kube_object_free(entry.value);
@@ -79,21 +79,21 @@ static bool same_uid(const struct kube_object *object, const char *uid)
 	return strcmp(object->uid, uid) == 0;
 }
 
-struct kube_object *store_get(const struct cache_store *store, const char *namespace,
-			      const char *name)
+struct kube_object *cache_store_get(const struct cache_store *store, const char *namespace,
+				    const char *name)
 {
 	struct store_key key;
 	key_set(&key, namespace ? namespace : "", name);
 	return key_get(&store->live, &key);
 }
 
-uint64_t store_bytes(const struct cache_store *store)
+uint64_t cache_store_bytes(const struct cache_store *store)
 {
 	const uint64_t slot_bytes = 24; /* as map.h says */
 	return store->bytes + ((uint64_t)store->live.cap + store->staged.cap) * slot_bytes;
 }
 
-void store_malformed(struct cache_store *store, const char *name, const char *why)
+void cache_store_malformed(struct cache_store *store, const char *name, const char *why)
 {
 	store->malformed++;
 	if (store->log)
@@ -153,12 +153,12 @@ static bool meta_read(struct cache_store *store, const struct json *object, stru
 	struct err err = ERR_INIT;
 	const char *name = json_str(object, "metadata", "name");
 	if (kube_meta_read(object, meta, &err) < 0) {
-		store_malformed(store, name ? name : "", err.text);
+		cache_store_malformed(store, name ? name : "", err.text);
 		return false;
 	}
 	key_set(key, meta->namespace, meta->name);
 	if (key->len == 0)
-		store_malformed(store, name ? name : "", "the name is too long");
+		cache_store_malformed(store, name ? name : "", "the name is too long");
 	return key->len > 0;
 }
 
@@ -172,11 +172,11 @@ static int make(struct cache_store *store, const struct json *object, const stru
 	if (result == -ENOMEM)
 		return result;
 	if (result < 0)
-		store_malformed(store, meta->name, err.text);
+		cache_store_malformed(store, meta->name, err.text);
 	return 0;
 }
 
-int store_put(struct cache_store *store, const struct json *object)
+int cache_store_put(struct cache_store *store, const struct json *object)
 {
 	struct kube_meta meta;
 	struct store_key key;
@@ -191,7 +191,7 @@ int store_put(struct cache_store *store, const struct json *object)
 	return live_put(store, before, now, object);
 }
 
-int store_delete(struct cache_store *store, const struct json *object)
+int cache_store_delete(struct cache_store *store, const struct json *object)
 {
 	struct kube_meta meta;
 	struct store_key key;
@@ -227,7 +227,7 @@ static int staged_put(struct cache_store *store, const struct store_key *key,
 	return -ENOMEM;
 }
 
-int store_stage(struct cache_store *store, const struct json *object)
+int cache_store_stage(struct cache_store *store, const struct json *object)
 {
 	struct kube_meta meta;
 	struct store_key key;
@@ -246,7 +246,7 @@ int store_stage(struct cache_store *store, const struct json *object)
 	return now ? staged_put(store, &key, now) : 0;
 }
 
-int store_unstage(struct cache_store *store, const struct json *object)
+int cache_store_unstage(struct cache_store *store, const struct json *object)
 {
 	struct kube_meta meta;
 	struct store_key key;
@@ -307,17 +307,17 @@ static int commit_new(struct cache_store *store)
 	return result;
 }
 
-int store_commit(struct cache_store *store)
+int cache_store_commit(struct cache_store *store)
 {
 	int result = commit_gone(store);
 	if (result < 0) {
-		store_abort(store);
+		cache_store_abort(store);
 		return result;
 	}
 	return commit_new(store);
 }
 
-void store_abort(struct cache_store *store)
+void cache_store_abort(struct cache_store *store)
 {
 	struct map_entry entry;
 	for (uint32_t at = 0; map_next(&store->staged, &at, &entry);) {

@@ -47,8 +47,9 @@ static int object_event(struct follow *follow, enum event_type type, const struc
 	struct cache_store *store = &follow->store;
 	bool staged = follow->doing == DOING_STREAM;
 	follow->events++;
-	int result = type == EVENT_PUT ? (staged ? store_stage : store_put)(store, object)
-				       : (staged ? store_unstage : store_delete)(store, object);
+	int result = type == EVENT_PUT
+			     ? (staged ? cache_store_stage : cache_store_put)(store, object)
+			     : (staged ? cache_store_unstage : cache_store_delete)(store, object);
 	return result < 0 ? result : remember(follow, object);
 }
 
@@ -95,8 +96,8 @@ int follow_event(void *context, const struct json *event)
 	if (type != EVENT_ERROR)
 		follow->came++;
 	if (type == EVENT_UNKNOWN || json_type(object) != JSON_OBJECT)
-		store_malformed(&follow->store, "",
-				"an event of no known type, or without object");
+		cache_store_malformed(&follow->store, "",
+				      "an event of no known type, or without object");
 	else if (type == EVENT_BOOKMARK)
 		result = bookmark(follow, object);
 	else if (type == EVENT_ERROR)

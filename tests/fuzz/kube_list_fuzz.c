@@ -25,16 +25,16 @@ static int take(void *context, const struct json *item, const char *why)
 
 /* The items, one a line, in pieces of `step` bytes; how it ended. */
 static int read_list(const char *text, size_t size, size_t step, struct strbuf *out,
-		     struct list_frame *frame)
+		     struct cache_list_frame *frame)
 {
-	struct list_body body CLEANUP(list_done);
+	struct cache_list body CLEANUP(cache_list_done);
 	struct err err = ERR_INIT;
 	int result = 0;
-	list_init(&body);
+	cache_list_init(&body);
 	for (size_t at = 0; result == 0 && at < size; at += step)
-		result = list_push(&body, text + at, MIN(step, size - at), take, out, &err);
+		result = cache_list_push(&body, text + at, MIN(step, size - at), take, out, &err);
 	if (result == 0)
-		result = list_end(&body, frame, &err);
+		result = cache_list_end(&body, frame, &err);
 	REQUIRE(result <= 0 && (result == 0) == (err.text[0] == '\0'));
 	REQUIRE(result < 0 || frame->version.len > 0);
 	return result;
@@ -82,8 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct strbuf whole CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct strbuf pieces CLEANUP(strbuf_done) = STRBUF_INIT;
-	struct list_frame frame CLEANUP(list_frame_done) = LIST_FRAME_INIT;
-	struct list_frame again CLEANUP(list_frame_done) = LIST_FRAME_INIT;
+	struct cache_list_frame frame CLEANUP(cache_list_frame_done) = CACHE_LIST_FRAME_INIT;
+	struct cache_list_frame again CLEANUP(cache_list_frame_done) = CACHE_LIST_FRAME_INIT;
 	size_t step = size > 0 ? 1 + data[size - 1] % 7 : 1;
 	int result = read_list((const char *)data, size, size + 1, &whole, &frame);
 	REQUIRE((read_list((const char *)data, size, step, &pieces, &again) < 0) == (result < 0));

@@ -10,8 +10,8 @@
 #include <errno.h>
 
 struct reading {
-	struct list_body body;
-	struct list_frame frame;
+	struct cache_list body;
+	struct cache_list_frame frame;
 	struct strbuf names; /* of the items, "?" for those that cannot be read */
 	struct strbuf whys;
 	int stop_after;
@@ -19,17 +19,17 @@ struct reading {
 
 static void reading_init(struct reading *reading)
 {
-	*reading = (struct reading){ .frame = LIST_FRAME_INIT,
+	*reading = (struct reading){ .frame = CACHE_LIST_FRAME_INIT,
 				     .names = STRBUF_INIT,
 				     .whys = STRBUF_INIT,
 				     .stop_after = -1 };
-	list_init(&reading->body);
+	cache_list_init(&reading->body);
 }
 
 static void reading_done(struct reading *reading)
 {
-	list_done(&reading->body);
-	list_frame_done(&reading->frame);
+	cache_list_done(&reading->body);
+	cache_list_frame_done(&reading->frame);
 	strbuf_done(&reading->names);
 	strbuf_done(&reading->whys);
 }
@@ -51,7 +51,7 @@ static int take(void *context, const struct json *item, const char *why)
 static int read_in_steps(struct reading *reading, const char *text, size_t step, struct err *err)
 {
 	size_t len = strlen(text);
-	list_reset(&reading->body);
+	cache_list_reset(&reading->body);
 	strbuf_reset(&reading->names);
 	for (size_t at = 0; at < len; at += step) {
 		/* a copy of its own, so that reading past it is noticed */
@@ -59,12 +59,12 @@ static int read_in_steps(struct reading *reading, const char *text, size_t step,
 		char *piece = malloc(n);
 		CHECK(piece);
 		memcpy(piece, text + at, n);
-		int result = list_push(&reading->body, piece, n, take, reading, err);
+		int result = cache_list_push(&reading->body, piece, n, take, reading, err);
 		free(piece);
 		if (result != 0)
 			return result;
 	}
-	return list_end(&reading->body, &reading->frame, err);
+	return cache_list_end(&reading->body, &reading->frame, err);
 }
 
 TEST(a_list_is_the_same_however_it_is_cut)
@@ -171,11 +171,11 @@ TEST(an_item_that_is_too_big_is_skipped)
 	static const char before[] = "{\"items\":[{\"name\":\"a\"},{\"name\":\"";
 	static const char after[] =
 		"\"},{\"name\":\"b\"}],\"metadata\":{\"resourceVersion\":\"7\"}}";
-	CHECK_INT(list_push(&reading.body, before, strlen(before), take, &reading, &err), 0);
-	for (size_t n = 0; n <= LIST_ITEM_MAX; n += step)
-		CHECK_INT(list_push(&reading.body, piece, step, take, &reading, &err), 0);
-	CHECK_INT(list_push(&reading.body, after, strlen(after), take, &reading, &err), 0);
-	CHECK_INT(list_end(&reading.body, &reading.frame, &err), 0);
+	CHECK_INT(cache_list_push(&reading.body, before, strlen(before), take, &reading, &err), 0);
+	for (size_t n = 0; n <= CACHE_LIST_ITEM_MAX; n += step)
+		CHECK_INT(cache_list_push(&reading.body, piece, step, take, &reading, &err), 0);
+	CHECK_INT(cache_list_push(&reading.body, after, strlen(after), take, &reading, &err), 0);
+	CHECK_INT(cache_list_end(&reading.body, &reading.frame, &err), 0);
 	free(piece);
 	CHECK_STR(reading.names.s, "a ? b");
 	CHECK_STR(reading.whys.s, "it is larger than 16777216 bytes");
@@ -186,9 +186,11 @@ TEST(a_list_that_is_all_frame_is_stopped)
 	struct reading reading CLEANUP(reading_done);
 	struct err err = ERR_INIT;
 	reading_init(&reading);
-	int result = list_push(&reading.body, "{\"metadata\":{\"x\":\"", 18, take, &reading, &err);
-	for (size_t n = 0; result == 0 && n <= LIST_FRAME_MAX; n += 16)
-		result = list_push(&reading.body, "0123456789abcdef", 16, take, &reading, &err);
+	int result = cache_list_push(&reading.body, "{\"metadata\":{\"x\":\"", 18, take, &reading,
+				     &err);
+	for (size_t n = 0; result == 0 && n <= CACHE_LIST_FRAME_MAX; n += 16)
+		result = cache_list_push(&reading.body, "0123456789abcdef", 16, take, &reading,
+					 &err);
 	CHECK_INT(result, -E2BIG);
 }
 

@@ -67,7 +67,7 @@ TEST(a_stream_that_is_cut_leaves_the_old_state_and_begins_again)
 	server_end_as(&server, KUBE_SERVER_ERROR, 200);
 	CHECK_STR(server_seen(&server), "");
 	CHECK_INT(server.follow.store.live.len, 2);
-	CHECK_STR(store_get(&server.follow.store, "ml", "a")->version, "3");
+	CHECK_STR(cache_store_get(&server.follow.store, "ml", "a")->version, "3");
 	CHECK(has(server_next(&server, &waited_ms), "sendInitialEvents=true&"));
 	CHECK(waited_ms >= 800);
 	server_event(&server, "ADDED", "a 32");
@@ -390,16 +390,16 @@ TEST(what_a_user_hangs_on_an_object_stays_with_its_next_version)
 	server_init(&server);
 	server_open(&server);
 	server_watch(&server, "a 3 one");
-	store_get(&server.follow.store, "ml", "a")->user = &mine;
+	cache_store_get(&server.follow.store, "ml", "a")->user = &mine;
 	server_event(&server, "MODIFIED", "a 11 one");
-	CHECK(store_get(&server.follow.store, "ml", "a")->user == &mine);
+	CHECK(cache_store_get(&server.follow.store, "ml", "a")->user == &mine);
 	server_end_as(&server, KUBE_EXPIRED, 410);
 	server_asked(&server);
 	server_page(&server, "30", "", "a 21 one");
-	CHECK(store_get(&server.follow.store, "ml", "a")->user == &mine);
+	CHECK(cache_store_get(&server.follow.store, "ml", "a")->user == &mine);
 	server_asked(&server);
 	server_event(&server, "MODIFIED", "a 31 two");
-	CHECK(store_get(&server.follow.store, "ml", "a")->user == NULL);
+	CHECK(cache_store_get(&server.follow.store, "ml", "a")->user == NULL);
 }
 
 TEST(names_that_could_be_split_in_two_ways_are_two)
@@ -413,10 +413,10 @@ TEST(names_that_could_be_split_in_two_ways_are_two)
 			     "\"resourceVersion\":\"3\"}},{\"metadata\":{\"namespace\":\"ab\","
 			     "\"name\":\"c\",\"resourceVersion\":\"4\"}}]}");
 	server_end(&server);
-	CHECK_STR(store_get(&server.follow.store, "a", "bc")->version, "3");
-	CHECK_STR(store_get(&server.follow.store, "ab", "c")->version, "4");
-	CHECK(!store_get(&server.follow.store, "abc", ""));
-	CHECK(!store_get(&server.follow.store, NULL, "c"));
+	CHECK_STR(cache_store_get(&server.follow.store, "a", "bc")->version, "3");
+	CHECK_STR(cache_store_get(&server.follow.store, "ab", "c")->version, "4");
+	CHECK(!cache_store_get(&server.follow.store, "abc", ""));
+	CHECK(!cache_store_get(&server.follow.store, NULL, "c"));
 }
 
 TEST_MAIN()

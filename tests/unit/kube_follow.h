@@ -42,9 +42,9 @@ static inline void server_changed(void *context, enum kube_change change,
 	CHECK((now == NULL) == (change == KUBE_DELETED || change == KUBE_GONE));
 	if (now) {
 		CHECK_STR(json_str(object, "metadata", "name"), now->name);
-		CHECK(store_get(&server->follow.store, now->namespace, now->name) == now);
+		CHECK(cache_store_get(&server->follow.store, now->namespace, now->name) == now);
 	} else {
-		CHECK(!store_get(&server->follow.store, before->namespace, before->name));
+		CHECK(!cache_store_get(&server->follow.store, before->namespace, before->name));
 	}
 	if (before && now)
 		CHECK_STR(before->uid, now->uid);
