@@ -2,29 +2,15 @@
 /* incluster.c - the service account that the kubelet mounts into every pod. */
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "kube/check.h"
 #include "kube/endpoint.h"
 #include "kube/kubeconfig.h"
 #include "kube/token.h"
 #include "wire/file.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
-
-#define NAMESPACE_MAX 63
-
-bool kube_is_namespace(const char *name)
-{
-	size_t len = strlen(name);
-	if (len == 0 || len > NAMESPACE_MAX || name[0] == '-' || name[len - 1] == '-')
-		return false;
-	for (size_t i = 0; i < len; i++)
-		if (name[i] != '-' && !islower((unsigned char)name[i]) &&
-		    !isdigit((unsigned char)name[i]))
-			return false;
-	return true;
-}
 
 static const char *join(struct arena *arena, const char *folder, const char *name)
 {
@@ -62,9 +48,9 @@ static int read_namespace(const char *folder, struct kube_config *config, struct
 	config->namespace = arena_strndup(&config->arena, name, len);
 	if (!config->namespace)
 		return err_set(err, ENOMEM, "out of memory");
-	if (!kube_is_namespace(config->namespace))
-		return err_set(err, EINVAL, "%s does not hold the name of a namespace", path);
-	return 0;
+	if ((result = kube_check_label_name("namespace", config->namespace, err)) < 0)
+		err_prefix(err, "%s", path);
+	return result;
 }
 
 static int read_server(const char *host, const char *port, const char *master,

@@ -7,6 +7,7 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "kube/check.h"
 #include "wire/json.h"
 
 #include <errno.h>
@@ -222,11 +223,9 @@ static int read_namespace(const struct kubeconfig_entry *entry, struct kube_conf
 		return result;
 	if (!config->namespace)
 		config->namespace = "default";
-	if (!kube_is_namespace(config->namespace))
-		return kubeconfig_wrong(entry, err,
-					"namespace must be up to 63 lowercase letters, digits "
-					"and '-'");
-	return 0;
+	if ((result = kube_check_label_name("namespace", config->namespace, err)) < 0)
+		err_prefix(err, "%s: %s \"%s\"", entry->file->path, entry->kind, entry->name);
+	return result;
 }
 
 static int read_context_user(const struct kubeconfig *all, const struct kubeconfig_entry *context,

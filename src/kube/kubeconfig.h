@@ -102,7 +102,4 @@ int kubeconfig_read_impersonation(const struct kubeconfig_entry *entry, struct k
 int incluster_read(const char *host, const char *port, const char *folder, const char *master,
 		   struct kube_config *config, struct err *err);
 
-/* Whether it is a name that namespaces can have. */
-bool kube_is_namespace(const char *name);
-
 #endif

@@ -237,7 +237,7 @@ TEST(a_bad_namespace_file_is_told)
 	struct kube_config_source source = pod(&files, "10.96.0.1", "443");
 	files_write(&files, "namespace", "../../x");
 	CHECK_INT(load_fails(&files, source, &err), -EINVAL);
-	CHECK(strstr(err.text, "/namespace does not hold the name of a namespace"));
+	CHECK(strstr(err.text, "/namespace: namespace "));
 }
 
 TEST(the_master_replaces_the_server_everywhere)

@@ -404,7 +404,7 @@ TEST(wrong_files)
 		{ "current-context: b\ncontexts: [{name: b, context: {cluster: c, namespace: "
 		  "A}}]\n"
 		  "clusters: [{name: c, cluster: {" SERVER "}}]",
-		  "namespace must be up to 63" },
+		  "context \"b\": namespace \"A\"" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct kube_config *config = NULL;
