@@ -99,6 +99,7 @@ static int cache_ask(struct kube_cache *cache, const struct follow_request *requ
 {
 	struct kube_stream stream = {
 		.path = request->path,
+		.verb = cache->follow.doing == DOING_PAGE ? "list" : "watch",
 		.resource = cache->options.kind->plural,
 		.accept = request->accept,
 		.idle_ms = request->idle_ms,

@@ -87,11 +87,12 @@ int kube_send(struct kube_client *client, const struct kube_request *request,
 /* done() is not called any more.  What was on its way may have been done. */
 void kube_cancel(struct kube_call *call);
 
-/* A watch: the body is handed on as it comes, no second try, no place in the queue.  After
- * a 401 the next one has fresh credentials. */
+/* A watch, or a list of any size: the body is handed on as it comes, no second try, no
+ * place in the queue.  After a 401 the next one has fresh credentials. */
 struct kube_stream {
 	const char *path;
-	const char *resource; /* for telemetry */
+	const char *verb;     /* for telemetry; NULL: "watch" */
+	const char *resource; /* likewise */
 	const char *accept;   /* NULL: application/json */
 	uint32_t idle_ms;     /* longest silence before it counts as dead */
 	int (*data)(void *context, const char *bytes, size_t len); /* 0, else stops */

@@ -192,7 +192,10 @@ static int fly(struct kube_call *call, const struct kube_auth *auth, struct err 
 		.body_len = call->body_len,
 		.deadline_ms = deadline_of_try(call),
 		.idle_ms = call->idle_ms,
-		.max_bytes = call->gzip ? KUBE_BODY_MAX : CLIENT_WRITE_REPLY_MAX,
+		/* a stream is not gathered: who reads it bounds what it keeps */
+		.max_bytes = call->stream ? 0
+			     : call->gzip ? KUBE_BODY_MAX
+					  : CLIENT_WRITE_REPLY_MAX,
 		.gzip = call->gzip && !client->options.config->disable_compression,
 		.data = call->stream ? taken : NULL,
 		.done = answered,

@@ -148,7 +148,7 @@ int kube_stream(struct kube_client *client, const struct kube_stream *stream,
 		.accept = or (stream->accept, "application/json"),
 		.what = stream->path,
 		.what_len = strcspn(stream->path, "?"),
-		.verb = "watch",
+		.verb = or (stream->verb, "watch"),
 		.resource = or (stream->resource, "other"),
 	};
 	struct kube_call *call = call_new(client, &parts);
