@@ -51,6 +51,7 @@ static const char *const pod_keep[] = {
 	LIFE,
 	OWNERS,
 	"metadata.generateName",
+	"metadata.generation",
 	"metadata.labels",
 	"metadata.deletionGracePeriodSeconds",
 	"metadata.annotations{" OUR_ANNOTATIONS ",batch.kubernetes.io/job-completion-index}",
