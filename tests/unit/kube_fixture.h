@@ -144,6 +144,7 @@ struct setup {
 };
 
 static struct setup s;
+static const struct clock *fixture_clock = &clock_system; /* of the client */
 
 static inline void answer(void *context, const struct server_request *request,
 			  struct server_answer *ret)
@@ -183,7 +184,7 @@ static inline void setup_with(uint32_t max_in_flight, const char *prefix)
 	struct kube_client_options options = {
 		.loop = &s.loop,
 		.config = &s.config,
-		.clock = &clock_system,
+		.clock = fixture_clock,
 		.log = &s.log,
 		.max_in_flight = max_in_flight,
 		.metrics = s.metrics,
