@@ -61,6 +61,29 @@ def a_result_counts_once_and_a_silent_end_is_a_failure():
 
 
 @test
+def tests_that_run_at_once_are_counted_together():
+    with tempfile.TemporaryDirectory() as folder:
+        scripts = {
+            "good": "echo 1..1; echo ok 1 - fine",
+            "bad": "echo 1..2; echo ok 1; echo not ok 2; exit 1",
+            "none": "echo 1..1; echo 'ok 1 - other # SKIP no such release'",
+            "crash": "echo 1..1; kill -9 $$",
+        }
+        paths = []
+        for name, script in scripts.items():
+            paths.append(Path(folder, f"{name}_test.sh"))
+            paths[-1].write_text(HEADER + script + "\n", encoding="utf-8")
+            paths[-1].chmod(0o755)
+        env = {**os.environ, "E2E_LOG": str(Path(folder, "log")), "E2E_JOBS": "3"}
+        command = [HERE / "run", *paths]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        equal((lines[-1], done.returncode), ("2 passed, 2 failed", 1))
+        equal(sum(line.endswith("failed") for line in lines), 1, f"totals in {lines}")
+        check("skipped: none/other: no such release" in done.stderr, done.stderr)
+
+
+@test
 def the_output_of_a_failed_test_is_kept():
     with tempfile.TemporaryDirectory() as folder:
         _, errors, _ = run(folder, "echo 1..1; echo 'why it fails' >&2; echo not ok 1; exit 1")

@@ -55,7 +55,7 @@ def refused(answer, code, reason):
         raise Failed(f"expected {code} {reason}, got {answer}")
 
 
-def eventually(condition, note, timeout_s=30):
+def eventually(condition, note, timeout_s=60):
     """Wait until the condition returns something true, and return that."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

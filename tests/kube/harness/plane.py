@@ -31,7 +31,7 @@ from .processes import Process, StartError
 HERE = Path(__file__).resolve().parent.parent
 NAMESPACE = "gpu-scheduler"
 ROLES = ["scheduler", "extender", "webhook", "agent", "controller"]
-READY_TIMEOUT_S = 60
+READY_TIMEOUT_S = 120
 
 # name of the kubeconfig -> user, groups
 IDENTITIES = {
