@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #define CALLS_KEPT	128
 #define CALL_BYTES_KEPT ((size_t)64 << 10) /* of a buffer, by a call that waits for work */
@@ -195,15 +194,22 @@ void http_call_end(struct http_call *call, CURLcode code)
 	call_finish(call, http_reply_result(call, code), code);
 }
 
-/* A connection on which nothing at all has come since we sent is as good as dead: with
- * HTTP/2 libcurl would put the next request on it, and the next.  The end of the socket
- * tells it, and all others that wait there. */
+/* Whether its connection has been silent for most of the time that the call was. */
+static bool is_dead(const struct http_socket *socket, const struct http_call *call)
+{
+	uint64_t now_ms = uv_now(call->http->loop);
+
+	return socket->heard_ms < call->heard_ms + (now_ms - call->heard_ms) / 2;
+}
+
+/* On a connection of HTTP/2 that says nothing any more libcurl would put the next
+ * request, and the next.  The end of the socket tells it, and all that wait there. */
 void http_call_expire(struct http_call *call)
 {
 	struct http_socket *socket = http_socket_find(call->http, call->fd);
 
-	if (socket && socket->serial == call->serial && socket->heard_ms < call->sent_ms)
-		shutdown(socket->fd, SHUT_RDWR);
+	if (socket && socket->serial == call->serial && is_dead(socket, call))
+		http_socket_bury(socket);
 	call_finish(call, HTTP_DEADLINE, CURLE_OK);
 }
 

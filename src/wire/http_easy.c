@@ -207,11 +207,15 @@ static int sending(void *context, char *remote, char *local, int remote_port, in
 	if (call->cancelled || (call->sends > 0 && !call->safe))
 		return CURL_PREREQFUNC_ABORT;
 	struct http_socket *socket = http_socket_by_ports(http, local_port, remote_port);
+	if (socket && socket->over)
+		return CURL_PREREQFUNC_OK; /* not a byte will leave, and libcurl tries again */
+	if (socket)
+		socket->used = true;
 	call->fd = socket ? socket->fd : -1;
 	call->serial = socket ? socket->serial : 0;
 	call->fresh = socket && !socket->answered;
 	call->sends++;
-	call->sent_ms = call->heard_ms = uv_now(http->loop);
+	call->heard_ms = uv_now(http->loop);
 	http_call_watch(call);
 	return CURL_PREREQFUNC_OK;
 }

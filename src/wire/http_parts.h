@@ -31,11 +31,16 @@ struct http_socket {
 	struct http *http;
 	struct http_socket *next; /* in its bucket */
 	int fd;
-	int events;	   /* what libcurl waits for */
-	uint32_t serial;   /* tells it from another that had the same fd */
-	bool connection;   /* else libcurl's own: the resolver's wake-up */
-	bool answered;	   /* a reply has begun on it */
-	uint64_t heard_ms; /* when something came in last */
+	int events;		     /* what libcurl waits for, 0: nobody uses it */
+	int armed;		     /* what the loop watches */
+	int local_port, remote_port; /* 0: not known yet */
+	uint32_t serial;	     /* tells it from another that had the same fd */
+	bool connection;	     /* else libcurl's own: the resolver's wake-up */
+	bool used;		     /* a request was sent on it */
+	bool answered;		     /* a reply has begun on it */
+	bool over;		     /* nothing can be sent on it */
+	ino_t inode;		     /* of the socket that was opened under this number */
+	uint64_t heard_ms;	     /* when something came in last */
 };
 
 enum http_state {
@@ -57,9 +62,8 @@ struct http_call {
 	uint32_t sends; /* how often libcurl began to send it */
 	int fd;		/* its connection, with serial; -1: none */
 	uint32_t serial;
-	bool fresh; /* no reply had come on the connection when it was sent */
-	uint64_t sent_ms;
-	uint64_t heard_ms;    /* last byte of the reply, or sent_ms */
+	bool fresh;	      /* no reply had come on the connection when it was sent */
+	uint64_t heard_ms;    /* last byte of the reply, or when it was sent */
 	uint64_t deadline_ms; /* on the loop's clock, UINT64_MAX: none */
 	uint64_t due_ms;      /* to be looked at */
 	uint32_t heap_position;
@@ -150,6 +154,7 @@ int http_socket_options(CURL *easy, struct http *http); /* 0, -ENOMEM */
 int http_socket_attach(struct http *http);		/* 0, -ENOMEM */
 struct http_socket *http_socket_find(const struct http *http, int fd);
 struct http_socket *http_socket_by_ports(const struct http *http, int local_port, int remote_port);
+void http_socket_bury(struct http_socket *socket);
 void http_socket_close_all(struct http *http);
 
 #endif

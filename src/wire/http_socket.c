@@ -11,6 +11,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What was sent and is not acknowledged for so long ends the connection: the other
@@ -41,22 +43,26 @@ static int port_of(const struct sockaddr_storage *address)
 	return -1;
 }
 
-static bool has_ports(int fd, int local_port, int remote_port)
+/* Asked once: a socket whose end has come does not know them any more. */
+static bool has_ports(struct http_socket *socket, int local_port, int remote_port)
 {
 	struct sockaddr_storage local, remote;
 	socklen_t local_len = sizeof(local), remote_len = sizeof(remote);
 
-	return getsockname(fd, (struct sockaddr *)&local, &local_len) == 0 &&
-	       port_of(&local) == local_port &&
-	       getpeername(fd, (struct sockaddr *)&remote, &remote_len) == 0 &&
-	       port_of(&remote) == remote_port;
+	if (!socket->local_port &&
+	    getsockname(socket->fd, (struct sockaddr *)&local, &local_len) == 0 &&
+	    getpeername(socket->fd, (struct sockaddr *)&remote, &remote_len) == 0) {
+		socket->local_port = port_of(&local);
+		socket->remote_port = port_of(&remote);
+	}
+	return socket->local_port == local_port && socket->remote_port == remote_port;
 }
 
 struct http_socket *http_socket_by_ports(const struct http *http, int local_port, int remote_port)
 {
 	for (size_t i = 0; i < HTTP_SOCKET_BUCKETS; i++)
 		for (struct http_socket *s = http->sockets[i]; s; s = s->next)
-			if (s->connection && has_ports(s->fd, local_port, remote_port))
+			if (s->connection && has_ports(s, local_port, remote_port))
 				return s;
 	return NULL;
 }
@@ -82,24 +88,24 @@ static void socket_free(struct http_socket *socket)
 	uv_close((uv_handle_t *)&socket->poll, socket_freed);
 }
 
-static struct http_socket *socket_new(struct http *http, int fd, bool connection)
-{
-	struct http_socket *socket = calloc(1, sizeof(*socket));
+static void socket_ready(uv_poll_t *poll, int status, int events);
 
-	if (!socket || uv_poll_init(http->loop, &socket->poll, fd) < 0) {
-		free(socket);
-		return NULL;
-	}
-	socket->poll.data = socket;
-	socket->http = http;
-	socket->fd = fd;
-	socket->serial = ++http->serial;
-	socket->connection = connection;
-	socket->next = *bucket_of(http, fd);
-	*bucket_of(http, fd) = socket;
-	http->handles++;
-	http->connections += connection;
-	return socket;
+/* Each change costs two calls of the kernel, so there are none without need. */
+static void socket_arm(struct http_socket *socket, int events)
+{
+	if (socket->armed == events)
+		return;
+	socket->armed = events;
+	uv_poll_start(&socket->poll, events, socket_ready);
+}
+
+/* libcurl looks whether a connection lives before it uses it again, but with HTTP/2 takes
+ * a polite end of TLS for life.  Nothing can be sent on it any more, so what is tried all
+ * the same goes to a new connection (see sending() in http_easy.c). */
+void http_socket_bury(struct http_socket *socket)
+{
+	socket->over = true;
+	shutdown(socket->fd, SHUT_RDWR);
 }
 
 static void socket_ready(uv_poll_t *poll, int status, int events)
@@ -107,44 +113,97 @@ static void socket_ready(uv_poll_t *poll, int status, int events)
 	struct http_socket *socket = poll->data;
 	int curl_events = 0;
 
+	if (!socket->events && (status < 0 || events & UV_DISCONNECT)) {
+		http_socket_bury(socket); /* nobody uses it, and the server has closed it */
+		socket->armed = 0;
+		uv_poll_stop(poll);
+		return;
+	}
+	if (!socket->events) {
+		socket_arm(socket, UV_DISCONNECT); /* what came is for the next request */
+		return;
+	}
 	/* libuv has stopped to poll a socket with an error.  libcurl is to read what came
 	 * before it, and may then want to read on. */
 	if (status < 0) {
 		curl_events = CURL_CSELECT_IN | CURL_CSELECT_OUT | CURL_CSELECT_ERR;
+		socket->armed = 0;
 	} else {
-		curl_events |= events & UV_READABLE ? CURL_CSELECT_IN : 0;
+		curl_events |= events & (UV_READABLE | UV_DISCONNECT) ? CURL_CSELECT_IN : 0;
 		curl_events |= events & UV_WRITABLE ? CURL_CSELECT_OUT : 0;
 	}
 	if (curl_events & CURL_CSELECT_IN)
 		socket->heard_ms = uv_now(socket->http->loop);
 	http_act(socket->http, socket->fd, curl_events);
 	if (status < 0 && socket->events && !uv_is_closing((uv_handle_t *)poll))
-		uv_poll_start(poll, socket->events, socket_ready);
+		socket_arm(socket, socket->events);
 }
 
+static struct http_socket *socket_new(struct http *http, int fd, bool connection)
+{
+	struct http_socket *socket = calloc(1, sizeof(*socket));
+	struct http_socket *old = http_socket_find(http, fd);
+	int events = old ? old->events : 0;
+	struct stat now = { 0 };
+
+	if (old)
+		socket_free(old); /* was closed and we were not told */
+	if (!socket || fstat(fd, &now) < 0 || uv_poll_init(http->loop, &socket->poll, fd) < 0) {
+		free(socket);
+		return NULL;
+	}
+	socket->poll.data = socket;
+	socket->http = http;
+	socket->fd = fd;
+	socket->serial = ++http->serial;
+	socket->inode = now.st_ino;
+	socket->connection = connection;
+	socket->next = *bucket_of(http, fd);
+	*bucket_of(http, fd) = socket;
+	http->handles++;
+	http->connections += connection;
+	if (events) { /* libcurl believes that it waits for these already */
+		socket->events = events;
+		socket_arm(socket, events);
+	}
+	return socket;
+}
+
+/* libcurl closes a socket that never got its connection without asking us, and tells
+ * the loop only then. */
+static bool is_closed(const struct http_socket *socket)
+{
+	struct stat now;
+
+	return fstat(socket->fd, &now) < 0 || now.st_ino != socket->inode;
+}
+
+static void socket_unwanted(struct http_socket *socket)
+{
+	socket->events = 0;
+	if (!socket->used && (!socket->connection || is_closed(socket)))
+		socket_free(socket);
+}
+
+/* libcurl keeps no pointer to ours: it takes a new socket for an old one when both had
+ * the same number. */
 static int socket_wanted(CURL *easy, curl_socket_t fd, int what, void *context, void *mine)
 {
 	struct http *http = context;
-	struct http_socket *socket = mine ? mine : http_socket_find(http, fd);
+	struct http_socket *socket = http_socket_find(http, fd);
 
-	(void)easy;
+	(void)easy, (void)mine;
 	if (what == CURL_POLL_REMOVE) {
-		if (!socket)
-			return 0;
-		socket->events = 0;
-		uv_poll_stop(&socket->poll);
-		if (!socket->connection)
-			socket_free(socket); /* libcurl closes it without asking */
+		if (socket)
+			socket_unwanted(socket);
 		return 0;
 	}
 	/* Without memory the resolver's answer is found when its timer rings. */
 	if (!socket && !(socket = socket_new(http, fd, false)))
 		return 0;
-	socket->events =
-		(what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
-	uv_poll_start(&socket->poll, socket->events, socket_ready);
-	if (!mine)
-		curl_multi_assign(http->multi, fd, socket);
+	socket->events = (what & CURL_POLL_IN ? UV_READABLE | UV_DISCONNECT : 0) |
+			 (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
+	socket_arm(socket, socket->events);
 	return 0;
 }
 
@@ -218,13 +277,10 @@ int http_socket_attach(struct http *http)
 	return ok ? 0 : -ENOMEM;
 }
 
+/* libcurl has closed its own; what is left is what it closed without a word. */
 void http_socket_close_all(struct http *http)
 {
 	for (size_t i = 0; i < HTTP_SOCKET_BUCKETS; i++)
-		while (http->sockets[i]) {
-			struct http_socket *socket = http->sockets[i];
-			if (socket->connection)
-				close(socket->fd);
-			socket_free(socket);
-		}
+		while (http->sockets[i])
+			socket_free(http->sockets[i]);
 }

@@ -129,19 +129,30 @@ static void link_close(struct peer_link *link)
 	close(link->fd);
 }
 
+static void link_ready(uv_poll_t *poll, int status, int events);
+
 void peer_cut(struct peer_link *link, bool reset)
 {
 	const struct linger now = { .l_onoff = 1 };
 
-	if (!reset && link->out.len > link->out_at) {
+	bool more =
+		link->out.len > link->out_at || (link->h2 && nghttp2_session_want_write(link->h2));
+
+	if (!reset && (more || link->busy)) {
 		link->last = true;
 		return;
 	}
-	if (reset)
+	if (reset) {
 		setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	else if (link->tls)
+		link_close(link);
+		return;
+	}
+	/* What comes is still read: a close with unread input would be a reset. */
+	if (link->tls)
 		gnutls_bye(link->tls, GNUTLS_SHUT_WR);
-	link_close(link);
+	shutdown(link->fd, SHUT_WR);
+	link->over = true;
+	uv_poll_start(&link->poll, UV_READABLE, link_ready);
 }
 
 /* Bytes that left, 0: not now, -1: broken.  GnuTLS keeps what it could not send and is
@@ -203,11 +214,9 @@ static bool fill(struct peer_link *link)
 	return link->h2 ? peer_h2_fill(link) : h1_fill(link);
 }
 
-static void link_ready(uv_poll_t *poll, int status, int events);
-
 void peer_flush(struct peer_link *link)
 {
-	if (link->busy || link->dead || !link->greeted)
+	if (link->busy || link->dead || link->over || !link->greeted)
 		return;
 	link->busy = true; /* what a request writes while it is asked for more is taken here */
 	while (fill(link)) {
@@ -443,7 +452,11 @@ static bool greet(struct peer_link *link)
 		return false;
 	}
 	if (r < 0) {
-		gnutls_alert_send_appropriate(link->tls, r);
+		/* Some releases call a missing certificate a decoding error. */
+		if (r == GNUTLS_E_NO_CERTIFICATE_FOUND && link->peer->options.tls12)
+			gnutls_alert_send(link->tls, GNUTLS_AL_FATAL, GNUTLS_A_BAD_CERTIFICATE);
+		else
+			gnutls_alert_send_appropriate(link->tls, r);
 		/* A reset for what lies unread would take the alert along. */
 		shutdown(link->fd, SHUT_WR);
 		char rest[4096];
@@ -469,6 +482,8 @@ static void link_read(struct peer_link *link)
 	       (n = wire_receive(link, bytes, PEER_CHUNK)) != 0) {
 		if (n < 0)
 			link_close(link);
+		else if (link->over)
+			continue;
 		else if (link->h2)
 			peer_h2_read(link, bytes, (size_t)n);
 		else

@@ -44,8 +44,8 @@ static size_t header_lines(char *lines, nghttp2_nv *headers, size_t count)
 	for (char *line = strtok_r(lines, "\n", &save); line && count < HEADERS_MAX;
 	     line = strtok_r(NULL, "\n", &save)) {
 		char *value = strstr(line, ": ");
-		if (!value)
-			continue;
+		if (!value || strncmp(line, "connection: ", 12) == 0)
+			continue; /* HTTP/2 has no such header */
 		*value = '\0';
 		value += 2;
 		headers[count++] = (nghttp2_nv){ (uint8_t *)line, (uint8_t *)value, strlen(line),

@@ -32,7 +32,7 @@ struct peer_link {
 	struct strbuf in, out;
 	size_t out_at;
 	struct request *requests;
-	bool greeted, sending, busy, frozen, dead, last;
+	bool greeted, sending, busy, frozen, dead, last, over;
 	bool tunnel, socks_greeted;
 };
 

@@ -255,6 +255,7 @@ TEST(connections_that_come_and_go_do_not_confuse_the_loop)
 
 	stage_open(&stage, &(struct stage_plan){ .tls = true });
 	stage_wait(&stage, stage_get(&stage, "/close"));
+	stage_pass(&stage, 20);
 	unsigned before = stage_descriptors();
 	for (int i = 0; i < 150; i++) {
 		for (int j = 0; j < 8; j++)
@@ -282,7 +283,9 @@ TEST(an_idle_connection_that_the_server_closes_is_not_used_again)
 	for (size_t way = 0; way < ARRAY_SIZE(ways); way++) {
 		struct stage stage;
 		stage_open(&stage, &ways[way]);
-		stage_wait(&stage, stage_get(&stage, "/close"));
+		struct answer *last = stage_get(&stage, "/close");
+		stage_wait(&stage, last);
+		CHECK_INT(last->result, HTTP_ANSWERED);
 		stage_pass(&stage, 20);
 		struct answer *answer = stage_post(&stage, "/echo", "x");
 		stage_wait(&stage, answer);
