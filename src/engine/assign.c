@@ -99,9 +99,12 @@ static enum verdict fit_resources(const struct request *r, const struct node *n)
 }
 
 /* What the node refuses whatever its GPUs are doing, then what it lacks now. */
-static enum verdict fit_node_part(const struct request *r, const struct node *n)
+static enum verdict fit_node_part(const struct cluster *c, const struct request *r,
+				  const struct node *n)
 {
-	if (n->unschedulable)
+	struct taint cordon = { .key = c->cordon_key, .effect = EFFECT_NO_SCHEDULE };
+
+	if (n->unschedulable && !tolerated(r->tolerations, r->tolerations_count, &cordon))
 		return UNSCHEDULABLE;
 	if (n->taints_count && !taints_tolerated(r->tolerations, r->tolerations_count, n))
 		return TAINTED;
@@ -163,21 +166,36 @@ static enum verdict assign_asks(const struct choose *ch, const struct node *n,
 	return FITS;
 }
 
-enum verdict assign_state(const struct cluster *c, const struct scorer *s, const struct request *r,
-			  const struct node *n, struct assignment *ret)
+static void assignment_clear(struct assignment *a)
+{
+	a->count = 0;
+	a->gpus = 0;
+	a->apart = 0;
+	a->weakest_gbps = UINT32_MAX;
+}
+
+enum verdict assign_gpus(const struct cluster *c, const struct scorer *s, const struct request *r,
+			 const struct node *n, struct assignment *ret)
 {
 	struct choose ch = { .scorer = s, .request = r, .seats = c->config.seats };
-	enum verdict v = fit_node_part(r, n);
 
-	ret->count = 0;
-	ret->gpus = 0;
-	ret->apart = 0;
-	ret->weakest_gbps = UINT32_MAX;
-	if (v != FITS || !r->asks_count)
-		return v;
+	assignment_clear(ret);
+	if (!r->asks_count)
+		return FITS;
 	if (r->asks_count == 1)
 		return choose_gpus(&ch, 0, n, ret);
 	return assign_asks(&ch, n, ret);
+}
+
+enum verdict assign_state(const struct cluster *c, const struct scorer *s, const struct request *r,
+			  const struct node *n, struct assignment *ret)
+{
+	enum verdict v = fit_node_part(c, r, n);
+
+	if (v == FITS)
+		return assign_gpus(c, s, r, n, ret);
+	assignment_clear(ret);
+	return v;
 }
 
 enum verdict assign_node(const struct cluster *c, const struct scorer *s, const struct request *r,

@@ -41,6 +41,10 @@ enum verdict fit_place(const struct cluster *c, const struct request *r, uint32_
 enum verdict assign_state(const struct cluster *c, const struct scorer *s, const struct request *r,
 			  const struct node *n, struct assignment *ret);
 
+/* The GPUs alone, whatever else the node lacks: for pods that are there already. */
+enum verdict assign_gpus(const struct cluster *c, const struct scorer *s, const struct request *r,
+			 const struct node *n, struct assignment *ret);
+
 /* The set of ids that one ask was given. */
 uint32_t assignment_gpus(const struct assignment *a, uint8_t ask);
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CORDON_KEY "node.kubernetes.io/unschedulable"
+
 /* What is kept of a node beside its records, so that nobody computes it per request. */
 static void node_summarise(struct node *n)
 {
@@ -94,7 +96,8 @@ struct cluster *cluster_new(const struct cluster_config *config)
 	map_init(&c->pod_ids, config->seed);
 	c->log = calloc(LOG_SIZE, sizeof(*c->log));
 	if (!c->log || domains_init(c) < 0 || buckets_init(c) < 0 || rules_init(c) < 0 ||
-	    cluster_intern(c, "") == UINT32_MAX) {
+	    cluster_intern(c, "") == UINT32_MAX ||
+	    (c->cordon_key = cluster_intern(c, CORDON_KEY)) == UINT32_MAX) {
 		cluster_free(c);
 		return NULL;
 	}

@@ -66,6 +66,7 @@ struct cluster {
 	struct rng shuffle;
 	struct pool pool;
 
+	uint32_t cordon_key; /* the taint that a cordoned node counts as having */
 	struct map string_ids;
 	VEC(char *) strings;
 	uint32_t models[MODEL_MAX]; /* string numbers */

@@ -90,7 +90,7 @@ printf 'ID=plan9\nVERSION_ID=4\n' >"$work/os-release"
 play apt-get 'exit 1'
 run
 ok "an unknown system gets a sentence with the packages" \
-	failed_with_one_line 'plan9 4.*Debian 12.* meson .*libyaml-dev libyyjson-dev$'
+	failed_with_one_line 'plan9 4.*Debian 12.* meson .*libyaml-dev .*libyyjson-dev$'
 
 system 11 bullseye
 play apt-get 'exit 1'
@@ -102,7 +102,7 @@ play apt-get 'exit 1'
 play id 'echo 1000'
 run
 ok "without root or sudo the packages are listed" \
-	failed_with_one_line 'not root.* meson .*libyaml-dev libyyjson-dev$'
+	failed_with_one_line 'not root.* meson .*libyaml-dev .*libyyjson-dev$'
 
 system 13 trixie
 play apt-get 'echo "E: Unable to fetch some archives" >&2; exit 100'

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit.c - on which nodes a pod may run, for tests/kube/parity: one line of JSON in,
+ * {"nodes": [...], "bound": [...], "pod": {...}}, one line out, ["node-1","node-4"].
+ *
+ * The same code decides as in the scheduler: nodes and pods are read by dialect/, pods that
+ * are there are adopted, and fit_node() says yes or no. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/attr.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "dialect/dialect.h"
+#include "dialect/node.h"
+#include "engine/adopt.h"
+#include "wire/json.h"
+#include "wire/json_write.h"
+
+#define ARENA_MAX ((size_t)64 << 20)
+
+static const struct json *find_nothing(void *context, const char *kind, const char *namespace,
+				       const char *name)
+{
+	(void)context, (void)kind, (void)namespace, (void)name;
+	return NULL;
+}
+
+static bool index_free(void *context, const char *workload, uint32_t index)
+{
+	(void)context, (void)workload, (void)index;
+	return false;
+}
+
+static const struct dialect_lookup lookup = { .find = find_nothing, .index_taken = index_free };
+
+struct world {
+	struct cluster *cluster;
+	struct arena arena;
+};
+
+static int add_node(struct world *w, const struct json *node, struct err *err)
+{
+	struct node_options options = { 0 };
+	struct node_spec spec;
+	uint32_t number;
+	int rc = node_read(w->cluster, node, NULL, &options, &w->arena, &spec, err);
+
+	return rc < 0 ? rc : cluster_node_add(w->cluster, &spec, &number, err);
+}
+
+static int read_pod(struct world *w, const struct json *pod, struct wish *ret, struct err *err)
+{
+	struct pod_source source;
+	int rc = pod_source_read(pod, &lookup, &source, err);
+
+	return rc < 0 ? rc : dialect_read(w->cluster, &lookup, &source, &w->arena, ret, err);
+}
+
+static int add_pod(struct world *w, const struct json *pod, struct err *err)
+{
+	struct wish wish;
+	uint32_t number;
+	int rc = read_pod(w, pod, &wish, err);
+
+	if (rc < 0)
+		return rc;
+	rc = adopt_pod(w->cluster, &(struct pod_spec){ .uid = wish.name }, &wish.request,
+		       wish.request.node, NULL, &number);
+	wish_release(w->cluster, &wish);
+	return rc < 0 ? err_set(err, -rc, "pod %s cannot be adopted", wish.name) : 0;
+}
+
+static int add_all(struct world *w, const struct json *list,
+		   int (*add)(struct world *, const struct json *, struct err *), struct err *err)
+{
+	struct json_iter iter = json_items(list);
+	const struct json *item;
+	int rc = 0;
+
+	while (rc == 0 && (item = json_next(&iter)))
+		rc = add(w, item, err);
+	return rc;
+}
+
+static int answer(struct world *w, const struct json *pod, struct err *err)
+{
+	struct strbuf out CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct json_writer writer = JSON_WRITER_INIT(&out);
+	struct wish wish;
+	int rc = read_pod(w, pod, &wish, err);
+
+	if (rc < 0)
+		return rc;
+	json_open_array(&writer);
+	for (uint32_t i = 0; i < cluster_nodes_end(w->cluster); i++)
+		if (fit_node(w->cluster, &wish.request, i) == FITS)
+			json_add_str(&writer, cluster_node(w->cluster, i)->name);
+	json_close_array(&writer);
+	wish_release(w->cluster, &wish);
+	return puts(out.s) < 0 || fflush(stdout) != 0 ? err_set(err, EIO, "cannot write") : 0;
+}
+
+static int one_case(const struct json *question, struct err *err)
+{
+	struct world w = { .cluster = cluster_new(&(struct cluster_config){ 0 }) };
+	int rc;
+
+	if (!w.cluster)
+		return err_set(err, ENOMEM, "out of memory");
+	arena_init(&w.arena, ARENA_MAX);
+	rc = add_all(&w, json_get(question, "nodes"), add_node, err);
+	if (rc == 0)
+		rc = add_all(&w, json_get(question, "bound"), add_pod, err);
+	if (rc == 0)
+		rc = answer(&w, json_get(question, "pod"), err);
+	cluster_free(w.cluster);
+	arena_done(&w.arena);
+	return rc;
+}
+
+int main(void)
+{
+	struct err err = ERR_INIT;
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t len;
+	int rc = 0;
+
+	while (rc == 0 && (len = getline(&line, &room, stdin)) > 0) {
+		struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+
+		rc = json_parse("stdin", line, (size_t)len, NULL, &doc, &err);
+		if (rc == 0)
+			rc = one_case(json_root(doc), &err);
+	}
+	free(line);
+	if (rc < 0)
+		fprintf(stderr, "fit: %s\n", err.text);
+	return rc < 0;
+}
