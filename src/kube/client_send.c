@@ -156,6 +156,7 @@ int kube_stream(struct kube_client *client, const struct kube_stream *stream,
 		return err_set(err, ENOMEM, "out of memory");
 	call->method = "GET";
 	call->stream = true;
+	call->gzip = strcmp(parts.verb, "list") == 0; /* a watch could wait in a compressor */
 	call->idle_ms = stream->idle_ms;
 	call->data = stream->data;
 	call->done = stream->done;
