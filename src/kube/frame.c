@@ -148,7 +148,9 @@ static int push_beginning(struct frame *frame, const char *bytes, size_t len, fr
 			  void *context, struct err *err)
 {
 	int rc = append(frame, bytes, len, err);
-	if (rc < 0 || bytes[len - 1] != '}')
+	while (len > 0 && is_blank(bytes[len - 1]))
+		len--;
+	if (rc < 0 || len == 0 || bytes[len - 1] != '}')
 		return rc;
 	return deliver_scanned(frame, call, context, err);
 }

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Paths are put together from parts. */
+/* NOLINTBEGIN(bugprone-suspicious-missing-comma) */
+
 /* Who it is.  The version is kept beside the text (object.h). */
 #define IDENTITY "metadata.name", "metadata.namespace", "metadata.uid"
 
@@ -238,6 +241,8 @@ static const char *const pod_group_keep[] = {
 	"spec",	  NULL
 };
 static const char *const event_keep[] = { IDENTITY, NULL };
+
+/* NOLINTEND(bugprone-suspicious-missing-comma) */
 
 /* clang-format off */
 const struct kube_kind kube_kinds[KUBE_KINDS] = {

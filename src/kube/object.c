@@ -30,7 +30,7 @@ static int read_field(const struct json *metadata, const char *field, size_t max
 int kube_meta_read(const struct json *object, struct kube_meta *ret, struct err *err)
 {
 	const struct json *metadata = json_get(object, "metadata");
-	struct kube_meta meta;
+	struct kube_meta meta = { "", "", "", "" };
 	int rc;
 	if ((rc = read_field(metadata, "namespace", KUBE_NAMESPACE_MAX, &meta.namespace, err)) <
 		    0 ||
@@ -81,12 +81,12 @@ int kube_object_new(const struct json *object, const struct keep *keep, struct k
 		    struct err *err)
 {
 	static const struct kube_object empty;
-	/* The output is the memory of the object itself: nothing is copied at the end. */
-	struct strbuf out CLEANUP(strbuf_done) = buffer_of(1024, KUBE_OBJECT_MAX);
-	struct kube_meta meta;
+	struct kube_meta meta = { "", "", "", "" };
 	int rc = kube_meta_read(object, &meta, err);
 	if (rc < 0)
 		return rc;
+	/* The output is the memory of the object itself: nothing is copied at the end. */
+	struct strbuf out CLEANUP(strbuf_done) = buffer_of(1024, KUBE_OBJECT_MAX);
 	errno = 0; /* tells a buffer that is full from one that could not grow */
 	strbuf_add(&out, (const char *)&empty, sizeof(empty));
 	add_string(&out, meta.namespace);

@@ -161,7 +161,7 @@ static char *add_decimal(char *at, uint64_t ns, uint64_t unit_ns, const char *un
 	char digits[24];
 	size_t len = 0;
 	uint64_t rest = ns % unit_ns;
-	for (uint64_t scale = unit_ns / 10; rest > 0; scale /= 10) {
+	for (uint64_t scale = unit_ns / 10; rest > 0 && scale > 0; scale /= 10) {
 		digits[len++] = (char)('0' + rest / scale);
 		rest %= scale;
 	}
@@ -177,7 +177,7 @@ char *kube_duration_format(int64_t ns, char text[KUBE_TIME_MAX])
 	if (ns < 0)
 		*at++ = '-';
 	if (left == 0)
-		strcpy(at, "0s");
+		memcpy(at, "0s", 3);
 	else if (left < 1000)
 		add_decimal(at, left, 1, "ns");
 	else if (left < 1000000)

@@ -69,7 +69,7 @@ int view_i64(const struct view_field *field, int64_t min, int64_t max, int64_t o
 
 int view_time(const struct view_field *field, int64_t *ret_ns, struct err *err)
 {
-	const char *text;
+	const char *text = "";
 	int64_t ns = VIEW_TIME_NONE;
 	int rc = view_str(field, &text, err);
 	if (rc < 0)
@@ -92,7 +92,7 @@ int view_quantity(const struct view_field *field, int64_t otherwise, int64_t *re
 
 int view_word(const struct view_field *field, const char *const *words, int *ret, struct err *err)
 {
-	const char *text;
+	const char *text = "";
 	int rc = view_str(field, &text, err);
 	*ret = 0;
 	for (int i = 0; rc == 0 && words[i]; i++)
@@ -124,7 +124,7 @@ int view_meta_read(const struct json *object, const char *kind, struct view_meta
 		   struct err *err)
 {
 	struct view_field field = { object, kind, "metadata", "name" };
-	struct view_meta meta;
+	struct view_meta meta = { .name = "" };
 	int rc = view_str(&field, &meta.name, err);
 	if (rc < 0)
 		return rc;
