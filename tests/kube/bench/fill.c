@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fill.c - many nodes, and many pods that are bound to them, as a full cluster has them. */
+#include "bench.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "kube/client.h"
+#include "wire/json.h"
+
+struct fill {
+	unsigned left;
+};
+
+static void created(void *context, const struct kube_reply *reply)
+{
+	struct fill *f = context;
+
+	if (reply->reason != KUBE_OK && reply->reason != KUBE_ALREADY_EXISTS)
+		bench_fail("%s", reply->message);
+	f->left--;
+}
+
+static void post(struct bench *b, struct fill *f, const char *path, const struct strbuf *body)
+{
+	struct kube_request request = { .method = "POST",
+					.path = path,
+					.body = body->s,
+					.body_len = body->len,
+					.done = created,
+					.context = f };
+	struct err err = ERR_INIT;
+
+	f->left++;
+	if (kube_send(b->client, &request, NULL, &err) < 0)
+		bench_fail("%s", err.text);
+	while (kube_waiting(b->client) > 256)
+		bench_turn(b);
+}
+
+static void settle(struct bench *b, const struct fill *f)
+{
+	while (f->left)
+		bench_turn(b);
+}
+
+static void put_node(struct strbuf *out, unsigned i)
+{
+	strbuf_reset(out);
+	strbuf_addf(
+		out,
+		"{\"metadata\":{\"name\":\"node-%u\",\"labels\":{\"kubernetes.io/hostname\":"
+		"\"node-%u\",\"topology.scheduler/leaf\":\"leaf-%u\",\"nvidia.com/gpu.product\":"
+		"\"NVIDIA-H100-80GB-HBM3\"}},\"status\":{\"allocatable\":{\"cpu\":\"128\","
+		"\"memory\":\"2000Gi\",\"pods\":\"110\",\"nvidia.com/gpu\":\"8\"},"
+		"\"capacity\":{\"cpu\":\"128\",\"memory\":\"2000Gi\",\"pods\":\"110\","
+		"\"nvidia.com/gpu\":\"8\"}}}",
+		i, i, i / 4);
+}
+
+/* A pod as people write them: two containers, environment, probes, volumes.  `node` NULL: it
+ * waits for one. */
+void bench_put_pod(struct strbuf *out, const char *name, unsigned i, const char *node)
+{
+	strbuf_reset(out);
+	strbuf_addf(out,
+		    "{\"metadata\":{\"name\":\"%s-%u\",\"labels\":{\"app\":\"train\",\"team\":"
+		    "\"team-%u\",\"job-name\":\"job-%u\"},\"annotations\":{\"example.com/note\":"
+		    "\"what people write here does not matter to scheduling\"}},\"spec\":{"
+		    "\"schedulerName\":\"nobody\",%s%s%s\"terminationGracePeriodSeconds\":0,"
+		    "\"containers\":[",
+		    name, i, i % 40, i / 8, node ? "\"nodeName\":\"" : "", node ? node : "",
+		    node ? "\"," : "");
+	for (unsigned c = 0; c < 2; c++) {
+		strbuf_addf(out,
+			    "%s{\"name\":\"c%u\",\"image\":\"example.com/team/image:v1.2.3\","
+			    "\"command\":[\"python\",\"train.py\",\"--epochs\",\"10\"],\"env\":[",
+			    c ? "," : "", c);
+		for (unsigned e = 0; e < 10; e++)
+			strbuf_addf(out, "%s{\"name\":\"SETTING_%u\",\"value\":\"value-%u\"}",
+				    e ? "," : "", e, i);
+		strbuf_puts(out,
+			    "],\"resources\":{\"requests\":{\"cpu\":\"1\",\"memory\":\"4Gi\"},"
+			    "\"limits\":{\"memory\":\"4Gi\"}},\"volumeMounts\":[{\"name\":\"d\","
+			    "\"mountPath\":\"/data\"}],\"livenessProbe\":{\"httpGet\":{\"path\":"
+			    "\"/healthz\",\"port\":8080}}}");
+	}
+	strbuf_puts(out, "],\"volumes\":[{\"name\":\"d\",\"emptyDir\":{}}]}}");
+}
+
+int bench_fill(struct bench *b, unsigned nodes, unsigned pods)
+{
+	struct strbuf body CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct fill f = { 0 };
+	uint64_t start = bench_wall_ns();
+	char node[32];
+
+	for (unsigned i = 0; i < nodes; i++) {
+		put_node(&body, i);
+		post(b, &f, "/api/v1/nodes", &body);
+	}
+	settle(b, &f);
+	for (unsigned i = 0; i < pods; i++) {
+		snprintf(node, sizeof(node), "node-%u", i % (nodes ? nodes : 1));
+		bench_put_pod(&body, "full", i, node);
+		post(b, &f, "/api/v1/namespaces/default/pods", &body);
+	}
+	settle(b, &f);
+	printf("client_bench fill: %u nodes and %u pods created in %.1f s\n", nodes, pods,
+	       (double)(bench_wall_ns() - start) / 1e9);
+	fflush(stdout);
+	return 0;
+}
