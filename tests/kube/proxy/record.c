@@ -82,7 +82,7 @@ static struct json_writer begin_numbered(struct record *record, uint64_t ms)
 {
 	struct json_writer w = begin(record);
 	add_u64(&w, "seq", ++record->seq);
-	add_u64(&w, "ms", ms);
+	add_u64(&w, "at_ms", ms);
 	return w;
 }
 

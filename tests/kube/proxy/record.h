@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record.h - the log: what was decided and what came of it, as lines of JSON.
  *
- *	{"seq":1,"ms":20,"conn":2,"stream":5,"method":"GET","path":"/api/v1/pods?watch=1",
+ *	{"seq":1,"at_ms":20,"conn":2,"stream":5,"method":"GET","path":"/api/v1/pods?watch=1",
  *	 "identity":"GET /api/v1/pods?watch","n":1,"rule":1,"fault":"cut","point":"events","count":3}
- *	{"seq":2,"ms":95,"of":1,"effect":"cut","bytes":4117,"events":3}
+ *	{"seq":2,"at_ms":95,"of":1,"effect":"cut","bytes":4117,"events":3}
  *
  * The first kind is all that a replay reads (decide.h); the second says when and at which
- * byte of the body it happened.  `ms` counts from the start of the program.
+ * byte of the body it happened.  `at_ms` counts from the start of the program.
  */
 #ifndef GS_TESTS_KUBE_PROXY_RECORD_H
 #define GS_TESTS_KUBE_PROXY_RECORD_H

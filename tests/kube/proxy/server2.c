@@ -168,12 +168,12 @@ static void goaway(struct stream *stream, bool refuse)
 {
 	const struct request *request = request_of(stream);
 	nghttp2_session *session = request->http2->session;
-	if (refuse)
-		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, request->id,
-					  NGHTTP2_REFUSED_STREAM);
 	nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE,
 			      nghttp2_session_get_last_proc_stream_id(session), NGHTTP2_NO_ERROR,
 			      NULL, 0);
+	if (refuse)
+		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, request->id,
+					  NGHTTP2_REFUSED_STREAM);
 	conn_mark(request->http2->conn);
 }
 

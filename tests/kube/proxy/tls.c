@@ -204,14 +204,15 @@ static void receive(struct tls *tls)
 {
 	char bytes[RECORD_MAX];
 	while (tls->stage == OPEN && !tls->paused && !tls->frozen) {
+		size_t before = tls->in_at;
 		ssize_t n = gnutls_record_recv(tls->session, bytes, sizeof(bytes));
 		if (n > 0)
 			tls->callbacks->data(tls->context, bytes, (size_t)n);
 		else if (n == 0)
 			close_and_tell(tls, "");
-		else if (is_wait(n))
-			return;
-		else if (gnutls_error_is_fatal((int)n))
+		else if (is_wait(n) && tls->in_at == before)
+			return; /* otherwise it has read a ticket, and more may be here */
+		else if (!is_wait(n) && gnutls_error_is_fatal((int)n))
 			close_and_tell(tls, gnutls_strerror((int)n));
 	}
 }
