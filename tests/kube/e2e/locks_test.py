@@ -187,8 +187,15 @@ def a_lock_names_a_holder_that_left(stage):
 def a_lock_is_labelled_with_another_pod(stage):
     stage.record_mode("gpu")
     pod = stage.pod()
-    other = {"metadata": {**pod["metadata"], "name": "other"}}
-    stage.lock_card(0, "GPU-0", entry(pod, [share("GPU-0")]), holder=other)
+    stage.lock_card(0, "GPU-0", entry(pod, [share("GPU-0")]), holder=pod, label="other")
+
+
+@scene()
+def a_long_pod_has_a_label_of_a_cut_name(stage):
+    stage.record_mode("gpu")
+    pod = stage.pod("a" * 45 + "-b" + "c" * 30)
+    label = "a" * 45 + "-0123456789abcdef"
+    stage.lock_card(0, "GPU-0", entry(pod, [share("GPU-0")]), holder=pod, label=label)
 
 
 @scene("became one of GPU-1")

@@ -7,7 +7,7 @@ from .shares import CORE_WHOLE, overbooked
 
 NAME_MAX = 253
 LABEL_MAX = 63
-CUT_NODE = 220
+CUT_NODE, CUT_LABEL = 220, 46
 BYTES_MAX = 192 << 10
 MANAGED, POD_LABEL = "gpu.scheduling/managed", "gpu.scheduling/pod"
 HASHED = re.compile(r"^(.*[a-z0-9])-[0-9a-f]{16}$")
@@ -18,27 +18,22 @@ def _locks(change):
     return lock_or_none(change.before), lock_or_none(change.after)
 
 
-def _cut(text, whole, limit):
-    """Is text the whole, or the whole cut to limit characters with a hash behind?"""
+def _stands_for(text, whole, limit, too_long):
+    """Is text the whole, or, where that is too long, its beginning and a hash?"""
     match = HASHED.match(text)
-    return text == whole or (
-        match is not None and whole[:limit].rstrip(".-") == match.group(1) and len(whole) > limit
-    )
+    if not too_long:
+        return text == whole
+    return match is not None and match.group(1) == whole[:limit].rstrip(".-")
 
 
 def _is_named(lock):
     """Does the Lease have the name of its node, and of its card's index?"""
-    if lock.card is None:
-        long = len(f"gpus-{lock.node}") > NAME_MAX
-        name = lock.name[len("gpus-") :]
-        return lock.name.startswith("gpus-") and (
-            _cut(name, lock.node, CUT_NODE) if long else name == lock.node
-        )
-    match = re.match(r"^gpu-(.*)-\d+$", lock.name)
-    long = match is not None and len(lock.name) - len(match.group(1)) + len(lock.node) > NAME_MAX
-    return match is not None and (
-        _cut(match.group(1), lock.node, CUT_NODE) if long else match.group(1) == lock.node
-    )
+    pattern = r"^gpus-(.*)()$" if lock.card is None else r"^gpu-(.*)(-\d+)$"
+    match = re.match(pattern, lock.name)
+    if match is None:
+        return False
+    around = len(lock.name) - len(match.group(1))
+    return _stands_for(match.group(1), lock.node, CUT_NODE, around + len(lock.node) > NAME_MAX)
 
 
 class LockCanBeRead:
@@ -83,8 +78,9 @@ class LockCanBeRead:
         label = (lock.lease["metadata"].get("labels") or {}).get(POD_LABEL)
         if holder != (whole[0].pod if whole else None):
             yield f"says {holder} where its entries say {whole[0].pod if whole else 'nobody'}"
-        if whole and not (label and _cut(label, whole[0].name, LABEL_MAX - 17)):
-            yield f"has the label {label} where its pod is {whole[0].name}"
+        name = whole[0].name if whole else ""
+        if whole and not _stands_for(label or "", name, CUT_LABEL, len(name) > LABEL_MAX):
+            yield f"has the label {label} where its pod is {name}"
 
 
 class NoGpuLockedTwice:

@@ -152,7 +152,7 @@ class Stage:
         metadata = {"name": name or f"gpus-{node}", "annotations": notes, "labels": labels}
         return self.put(LEASES, {"metadata": metadata, "spec": {}})
 
-    def lock_card(self, number, card, *entries, holder=None):
+    def lock_card(self, number, card, *entries, holder=None, label=None):
         """The same with --locks=gpu."""
         notes = {
             "gpu.scheduling/node": self.node,
@@ -161,7 +161,7 @@ class Stage:
         }
         labels = {"gpu.scheduling/managed": "true"}
         if holder:
-            labels["gpu.scheduling/pod"] = holder["metadata"]["name"]
+            labels["gpu.scheduling/pod"] = label or holder["metadata"]["name"]
         metadata = {"name": f"gpu-{self.node}-{number}", "annotations": notes, "labels": labels}
         spec = {"holderIdentity": holder["metadata"]["uid"]} if holder else {}
         return self.put(LEASES, {"metadata": metadata, "spec": spec})
