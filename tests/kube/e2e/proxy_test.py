@@ -10,6 +10,7 @@ import base64
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -384,21 +385,31 @@ def silence_holds_and_then_goes_on_without_loss():
                 curl_command(proxy, version, WATCH_FEW), stdout=subprocess.PIPE
             ) as process:
                 seen = [json.loads(process.stdout.readline()) for _ in range(2)]
-                began = time.monotonic()
                 for number in range(20):
                     ADMIN.post(FEW, config_map(f"silent-{number}"))
-                third = json.loads(process.stdout.readline())
-                waited = time.monotonic() - began
-                seen += [third]
-                seen += [json.loads(process.stdout.readline()) for _ in range(FEW_COUNT + 17)]
+                seen += [json.loads(process.stdout.readline()) for _ in range(FEW_COUNT + 18)]
                 process.kill()
-            check(waited > 0.5, f"only {waited} s of silence")
             equal(sorted(names(seen[:FEW_COUNT])), [f"few-{n}" for n in range(FEW_COUNT)])
             equal(names(seen[FEW_COUNT:]), [f"silent-{n}" for n in range(20)])
             for number in range(20):
                 ADMIN.delete(f"{FEW}/silent-{number}")
-    equal(len(effects(proxy.lines, "silent")), 2)
-    equal(len(effects(proxy.lines, "resumed")), 2)
+    silent, resumed = effects(proxy.lines, "silent"), effects(proxy.lines, "resumed")
+    equal((len(silent), len(resumed)), (2, 2))
+    for begin, end in zip(silent, resumed):
+        equal((begin["events"], end["events"], end["bytes"]), (2, 2, begin["bytes"]))
+        check(end["at_ms"] - begin["at_ms"] >= 1500, f"{begin} {end}")
+
+
+def silent_for_ever(proxy, version):
+    """A watch that has its head and gets nothing else."""
+    with tempfile.NamedTemporaryFile() as head:
+        command = curl_command(proxy, version, WATCH_FEW, "-D", head.name)
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            eventually(lambda: b" 200" in Path(head.name).read_bytes(), "the head of the watch")
+            os.set_blocking(process.stdout.fileno(), False)
+            time.sleep(1)
+            equal(process.stdout.read(), None, "bytes of a silent watch")
+            process.kill()
 
 
 @test
@@ -410,14 +421,14 @@ def silence_may_last_for_ever_or_take_the_connection_with_it():
     """
     with start(script) as proxy:
         for version in VERSIONS:
-            reply = curl(proxy, version, WATCH_FEW, "--max-time", "2")
-            equal((reply.exit, reply.code, reply.body), (28, 200, b""))
+            silent_for_ever(proxy, version)
             reply = curl(proxy, version, f"{FEW}/few-1")
             check(reply.code == 200 and reply.seconds >= 0.99, str(reply))
             # Two streams of one connection: both wait.
             reply = curl(proxy, version, f"{FEW}/few-2 {FEW}/few-3", "--parallel")
             equal(reply.exit, 0, str(reply))
-            check(reply.seconds >= 0.99, str(reply))
+            seconds = [float(each) for each in re.findall(r"FACTS \S+ \S+ \S+ (\S+)", reply.errors)]
+            check(max(seconds) >= 0.99 and (version == "1.1" or min(seconds) >= 0.99), f"{seconds}")
 
 
 @test

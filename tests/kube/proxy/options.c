@@ -55,7 +55,7 @@ static int set_option(struct options *options, const char *name, const char *val
 int options_parse(int argc, char **argv, struct options *ret, struct err *err)
 {
 	struct options options = { .listen = "127.0.0.1:0", .seed = 1 };
-	for (int i = 1; i < argc; i++) {
+	for (int i = 1; i < argc; i += 2) {
 		if (strcmp(argv[i], "--help") == 0) {
 			ret->help = true;
 			return 0;
@@ -65,7 +65,6 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *err)
 		int result = set_option(&options, argv[i], argv[i + 1], err);
 		if (result < 0)
 			return result;
-		i++;
 	}
 	if (!options.kubeconfig || !options.write_kubeconfig)
 		return err_set(err, EINVAL,
