@@ -12,6 +12,7 @@
 #include "kube/kind.h"
 #include "kube/telemetry.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,6 +232,8 @@ static void pump(struct kube_events *events)
 	while (events->wait_first && events->tokens_milli >= MILLI &&
 	       events->calls < EVENTS_CALLS) {
 		struct event_record *record = events->wait_first;
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): no record follows itself */
+		assert(record->waiting && !record->wait_prev);
 		wait_remove(record);
 		events->tokens_milli -= MILLI;
 		if (send_record(record) < 0 && !record->created) {
@@ -298,19 +301,18 @@ static struct event_record *record_new(struct kube_events *events, const struct 
 	struct strbuf body CLEANUP(strbuf_done) = STRBUF_INIT;
 	event_body(&body, event, events->controller, events->instance);
 	/* events of what has no namespace live in that one */
-	const char *namespace = event->regarding.namespace;
-	if (!namespace || !namespace[0])
-	namespace = "default";
-	size_t namespace_size = strlen(namespace) + 1;
+	const char *home = event->regarding.namespace;
+	if (!home || !home[0])
+		home = "default";
+	size_t home_size = strlen(home) + 1;
 	struct event_record *record =
-		body.failed ? NULL
-			    : malloc(sizeof(*record) + key->len + namespace_size + body.len + 1);
+		body.failed ? NULL : malloc(sizeof(*record) + key->len + home_size + body.len + 1);
 	if (!record)
 		return NULL;
 	*record = (struct event_record){ .events = events, .key_len = key->len };
 	memcpy(record->key, key->s, key->len);
-	record->namespace = memcpy(record->key + key->len, namespace, namespace_size);
-	record->body = memcpy(record->key + key->len + namespace_size, body.s, body.len + 1);
+	record->namespace = memcpy(record->key + key->len, home, home_size);
+	record->body = memcpy(record->key + key->len + home_size, body.s, body.len + 1);
 	record->body_len = body.len;
 	return record;
 }
@@ -444,8 +446,10 @@ void kube_events_free(struct kube_events *events)
 {
 	if (!events)
 		return;
-	while (events->first)
-		forget(events->first);
+	for (struct event_record *record = events->first, *next; record; record = next) {
+		next = record->next;
+		forget(record);
+	}
 	map_done(&events->by_key);
 	if (events->timer)
 		uv_close((uv_handle_t *)events->timer, timer_closed);

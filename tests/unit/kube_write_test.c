@@ -302,7 +302,7 @@ static void count_drop(void *context)
 static void never_done(void *context, const struct kube_write_result *result)
 {
 	(void)context, (void)result;
-	CHECK(!"done() was called");
+	CHECKF(false, "done() was called");
 }
 
 TEST(a_write_can_be_cancelled_or_dropped_at_any_point)
