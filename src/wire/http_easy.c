@@ -198,6 +198,7 @@ int http_easy_set(struct http_call *call, const struct http_request *request)
 /* Called before each sending.  libcurl sends again by itself when a connection that was
  * used before has broken without a byte of reply.  The server may have done what we
  * asked by then, so only what changes nothing is sent twice. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): libcurl's type */
 static int sending(void *context, char *remote, char *local, int remote_port, int local_port)
 {
 	struct http_call *call = context;
@@ -249,7 +250,7 @@ static bool set_trust(CURL *easy, const struct http_options *options)
 
 static bool set_ways(CURL *easy, const struct http_options *options)
 {
-	long keep_s = (long)(options->keep_ms / 1000 + (options->keep_ms % 1000 != 0));
+	long keep_s = ((long)options->keep_ms + 999) / 1000;
 	const char *proxy = options->proxy_url;
 
 	return curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_ms) ==

@@ -417,9 +417,11 @@ TEST(retry_after_is_seconds_or_a_date)
 {
 	time_t later = time(NULL) + 3600;
 	char date[64];
+	struct tm parts;
 	struct stage stage;
 
-	strftime(date, sizeof(date), "retry-after: %a, %d %b %Y %H:%M:%S GMT\n", gmtime(&later));
+	strftime(date, sizeof(date), "retry-after: %a, %d %b %Y %H:%M:%S GMT\n",
+		 gmtime_r(&later, &parts));
 	const struct {
 		const char *headers;
 		int64_t least, most;
