@@ -36,7 +36,7 @@ play() {
 
 # Everything that the group `build` looks for, except yyjson.
 play_build_tools() {
-	for name in gcc make nm meson ninja python3; do
+	for name in gcc make nm meson ninja python3 spin; do
 		play "$name" 'exit 0'
 	done
 	play pkg-config '[ "$2" != yyjson ]'
