@@ -19,19 +19,19 @@ static void on_tick(uv_timer_t *timer)
 	(void)timer;
 }
 
-void live_open(struct live *live, const char *kubeconfig)
+static void live_connect(struct live *live, uv_loop_t *loop, const char *kubeconfig)
 {
 	struct err err = ERR_INIT;
 	struct kube_config_source source = { .path = kubeconfig };
 	const char *namespace = getenv("KUBE_NAMESPACE");
-	*live = (struct live){ .namespace = namespace ? namespace : "default",
-			       .text = STRBUF_INIT };
-	CHECK_INT(uv_loop_init(&live->loop), 0);
-	uv_timer_init(&live->loop, &live->tick);
+	live->namespace = namespace ? namespace : "default";
+	live->loop = loop;
+	uv_timer_init(loop, &live->tick);
+	live->tick.data = live;
 	uv_timer_start(&live->tick, on_tick, 20, 20);
 	CHECKF(kube_config_load(&source, &live->config, &err) == 0, "%s", err.text);
 	struct kube_client_options options = {
-		.loop = &live->loop,
+		.loop = loop,
 		.config = live->config,
 		.clock = &clock_system,
 		.user_agent = "gpu-scheduler-tests",
@@ -39,12 +39,39 @@ void live_open(struct live *live, const char *kubeconfig)
 	CHECKF(kube_client_new(&options, &live->client, &err) == 0, "%s", err.text);
 }
 
+void live_open(struct live *live, const char *kubeconfig)
+{
+	*live = (struct live){ .text = STRBUF_INIT };
+	CHECK_INT(uv_loop_init(&live->own), 0);
+	live_connect(live, &live->own, kubeconfig);
+}
+
+void live_open_beside(struct live *live, struct live *other, const char *kubeconfig)
+{
+	*live = (struct live){ .text = STRBUF_INIT };
+	live_connect(live, other->loop, kubeconfig);
+}
+
+static void on_client_closed(void *context)
+{
+	((struct live *)context)->closes++;
+}
+
+static void on_tick_closed(uv_handle_t *handle)
+{
+	((struct live *)handle->data)->closes++;
+}
+
 void live_close(struct live *live)
 {
-	kube_client_close(live->client, NULL, NULL);
-	uv_close((uv_handle_t *)&live->tick, NULL);
-	uv_run(&live->loop, UV_RUN_DEFAULT);
-	CHECK_INT(uv_loop_close(&live->loop), 0);
+	kube_client_close(live->client, on_client_closed, live);
+	uv_close((uv_handle_t *)&live->tick, on_tick_closed);
+	while (live->closes < 2)
+		uv_run(live->loop, UV_RUN_ONCE);
+	if (live->loop == &live->own) {
+		uv_run(live->loop, UV_RUN_DEFAULT);
+		CHECK_INT(uv_loop_close(live->loop), 0);
+	}
 	kube_config_free(live->config);
 	strbuf_done(&live->text);
 }
@@ -54,7 +81,7 @@ void live_until(struct live *live, bool (*holds)(void *context), void *context, 
 	uint64_t end_ms = clock_monotonic_ms(&clock_system) + LIVE_PATIENCE_MS;
 	while (!holds(context)) {
 		CHECKF(clock_monotonic_ms(&clock_system) < end_ms, "waiting for: %s", what);
-		uv_run(&live->loop, UV_RUN_ONCE);
+		uv_run(live->loop, UV_RUN_ONCE);
 	}
 }
 
@@ -253,7 +280,7 @@ int live_post_plain(struct live *live, const char *url, const char *body)
 	struct http *http = NULL;
 	struct http_call *on_its_way = NULL;
 	struct err err = ERR_INIT;
-	CHECKF(http_new(&live->loop, &options, &http, &err) == 0, "%s", err.text);
+	CHECKF(http_new(live->loop, &options, &http, &err) == 0, "%s", err.text);
 	struct http_request request = { .method = "POST",
 					.url = url,
 					.body = body,

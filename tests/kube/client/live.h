@@ -24,18 +24,22 @@ struct kube_kind;
 #define LIVE_PATIENCE_MS 120000
 
 struct live {
-	uv_loop_t loop;
+	uv_loop_t *loop; /* its own, or that of another */
+	uv_loop_t own;
 	uv_timer_t tick; /* so that a condition on time is looked at */
 	struct kube_config *config;
 	struct kube_client *client;
 	const char *namespace; /* "default", or KUBE_NAMESPACE */
 	struct strbuf text;    /* the body of the last answer */
 	enum kube_reason reason;
-	unsigned calls; /* of live_start() on their way */
+	unsigned calls;	 /* of live_start() on their way */
+	unsigned closes; /* that have happened */
 };
 
 /* `kubeconfig` NULL: that of KUBECONFIG. */
 void live_open(struct live *live, const char *kubeconfig);
+/* On the loop of another, which is closed after this one. */
+void live_open_beside(struct live *live, struct live *other, const char *kubeconfig);
 void live_close(struct live *live);
 
 /* Runs the loop until it holds; `what` is for the message if it never does. */
