@@ -7,7 +7,7 @@ BUILD ?= build
 FUZZ_SECONDS ?= 60
 MESON_FLAGS ?=
 
-.PHONY: build test e2e e2e-programs e2e-releases e2e-remote demo bench fuzz lint format
+.PHONY: build test e2e e2e-programs e2e-releases e2e-remote demo bench bench-kube fuzz lint format
 .PHONY: memcheck clean distclean
 .DEFAULT_GOAL := build
 
@@ -44,6 +44,10 @@ demo: build
 
 bench: build
 	@scripts/bench $(BUILD)
+
+# The client on a real API server that is filled with 50,000 pods first: some minutes.
+bench-kube: build
+	@tests/kube/cluster run -- $(BUILD)/tests/kube/bench/client_bench
 
 fuzz:
 	@scripts/setup fuzz

@@ -6,6 +6,7 @@ scheduler that answers otherwise is found out.
 cluster: none
 """
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from harness.coverage import coverage  # noqa: E402
 from harness.reference import repelled  # noqa: E402
 
 REFERENCE = HERE / "harness" / "reference.py"
+BUILD = Path(os.environ.get("BUILD") or HERE.parent.parent / "build").resolve()
+OURS = BUILD / "tests" / "kube" / "fit" / "fit"
 KNOWN = "taints,unschedulable,selector,affinity,priorities"
 
 
@@ -31,11 +34,14 @@ def parity(*words):
     return done.returncode, done.stdout
 
 
-def record(seed, cases):
-    """The clusters and answers of these seeds."""
+def record(seed, cases, against=None):
+    """The clusters and answers of these seeds; those of another scheduler are the same."""
     with tempfile.NamedTemporaryFile() as file:
         status, said = parity(f"--seed={seed}", f"--cases={cases}", file.name)
         equal(status, 0, said)
+        if against:
+            answer = parity(f"--against={against}", f"--from={file.name}")
+            equal(answer, (0, f"parity: {cases} cases, 0 differ\n"))
         return [json.loads(line) for line in Path(file.name).read_text("utf-8").splitlines()]
 
 
@@ -59,8 +65,8 @@ def excluded(world, pod, node):
 
 
 @test
-def answers_make_sense_are_about_everything_and_the_same_for_the_same_seed():
-    worlds = record(seed=20, cases=500)
+def our_answers_are_those_of_kube_scheduler_about_everything():
+    worlds = record(seed=20, cases=500, against=OURS)
     equal([len(world["cases"]) for world in worlds], [50] * 10, "cases")
     sizes = set()
     for world in worlds:
