@@ -22,7 +22,8 @@ static void create(struct storm_binder *binder)
 	struct storm_writer *writer = &binder->writer;
 	strbuf_reset(&writer->body);
 	strbuf_addf(&writer->body,
-		    "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"schedulerName\":\"storm\","
+		    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\"},"
+		    "\"spec\":{\"schedulerName\":\"storm\","
 		    "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}",
 		    binder->name);
 	storm_write(writer, (struct kube_write){ .verb = KUBE_CREATE,

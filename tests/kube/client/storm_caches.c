@@ -84,13 +84,14 @@ static void check_step(const struct storm_cache *cache, const struct json *befor
 	CHECKF(!whole || new == old + 1, "%s jumped from %" PRId64 " to %" PRId64, name, old, new);
 }
 
-/* Which list an object was last reported after is kept at it: within one watch nothing is
+/* How many lists there had been is kept at each object: between two of them nothing is
  * left out. */
 static void on_changed(void *context, enum kube_change change, const struct kube_object *before,
 		       struct kube_object *now, const struct json *object)
 {
 	struct storm_cache *cache = context;
-	uintptr_t list = (uintptr_t)cache->synced + 1;
+	struct kube_cache_status status;
+	kube_cache_status(cache->cache, &status);
 	cache->reported++;
 	CHECK((change == KUBE_ADDED) == (before == NULL));
 	CHECK((change == KUBE_ADDED || change == KUBE_MODIFIED) == (now != NULL));
@@ -99,10 +100,10 @@ static void on_changed(void *context, enum kube_change change, const struct kube
 		CHECK_STR(before->uid, now->uid);
 		CHECK_INT(kube_object_parse(before, &old), 0);
 		check_step(cache, json_root(old), object, now->name,
-			   (uintptr_t)before->user == list);
+			   (uintptr_t)before->user == status.lists);
 	}
 	if (now)
-		now->user = (void *)list;
+		now->user = (void *)(uintptr_t)status.lists;
 }
 
 static void on_synced(void *context)

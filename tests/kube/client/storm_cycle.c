@@ -13,12 +13,14 @@
 static void act(struct storm_cycle *cycle, const struct json *now);
 static void on_done(void *context, const struct kube_write_result *result);
 
-static void send(struct storm_cycle *cycle, struct kube_write write)
+static void write_map(struct storm_cycle *cycle, struct kube_write write)
 {
 	write.kind = &kube_kinds[KUBE_CONFIG_MAP];
 	write.name = cycle->name;
-	write.body = cycle->writer.body.s;
-	write.body_len = cycle->writer.body.len;
+	if (cycle->writer.body.len > 0) {
+		write.body = cycle->writer.body.s;
+		write.body_len = cycle->writer.body.len;
+	}
 	write.reread_refused = true;
 	write.done = on_done;
 	write.context = cycle;
@@ -38,17 +40,18 @@ static void read_map(struct storm_cycle *cycle)
 static void create(struct storm_cycle *cycle)
 {
 	strbuf_addf(&cycle->writer.body,
-		    "{\"metadata\":{\"name\":\"%s\"},"
+		    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\"},"
 		    "\"data\":{\"generation\":\"%u\",\"n\":\"0\"}}",
 		    cycle->name, cycle->generation);
-	send(cycle, (struct kube_write){ .verb = KUBE_CREATE });
+	write_map(cycle, (struct kube_write){ .verb = KUBE_CREATE });
 }
 
-static void delete (struct storm_cycle *cycle)
+static void delete_map(struct storm_cycle *cycle)
 {
-	send(cycle, (struct kube_write){ .verb = KUBE_DELETE,
-					 .uid = cycle->writer.uid,
-					 .version = cycle->n % 2 ? cycle->writer.version : NULL });
+	write_map(cycle,
+		  (struct kube_write){ .verb = KUBE_DELETE,
+				       .uid = cycle->writer.uid,
+				       .version = cycle->n % 2 ? cycle->writer.version : NULL });
 }
 
 /* data.n becomes n + 1, each time in another way; all but the apply say which version is
@@ -71,7 +74,7 @@ static void patch(struct storm_cycle *cycle)
 			    "\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"%s\"},"
 			    "\"data\":{\"n\":\"%u\"}}",
 			    cycle->name, writer->uid, writer->version, cycle->n + 1);
-	send(cycle, (struct kube_write){ .verb = verb, .force = verb == KUBE_APPLY });
+	write_map(cycle, (struct kube_write){ .verb = verb, .force = verb == KUBE_APPLY });
 }
 
 static void make(struct storm_cycle *cycle)
@@ -118,7 +121,7 @@ static void act(struct storm_cycle *cycle, const struct json *now)
 	bool ghost = is_ghost(cycle, now, generation);
 	storm_note(&cycle->writer, now);
 	if (ghost) {
-		delete (cycle);
+		delete_map(cycle);
 		return;
 	}
 	CHECKF(generation == cycle->generation, "%s is of generation %u, not %u", cycle->name,
@@ -130,7 +133,7 @@ static void act(struct storm_cycle *cycle, const struct json *now)
 	if (cycle->writer.storm->ending && !cycle->deletes)
 		storm_writer_end(&cycle->writer);
 	else if (cycle->deletes)
-		delete (cycle);
+		delete_map(cycle);
 	else
 		patch(cycle);
 }
