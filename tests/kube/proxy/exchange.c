@@ -110,7 +110,6 @@ static void on_head(void *context, const struct head *head)
 {
 	struct exchange *exchange = context;
 	release_holds(exchange);
-	exchange->has_head = true;
 	gate_head(exchange, head);
 	exchange_update_pause(exchange);
 }

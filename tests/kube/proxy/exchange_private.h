@@ -54,7 +54,7 @@ struct exchange {
 
 	/* the reply */
 	enum gate gate;
-	bool has_head, ended, paused;
+	bool ended, paused;
 	bool silent; /* not even its head is read until the timer */
 	struct events events;
 	uint64_t passed;    /* bytes of its body */
