@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* victims.c - what can be evicted from a node, and what that costs at least. */
-#include "engine/rules.h"
 #include "engine/victims.h"
 #include "base/attr.h"
 #include "base/num.h"
+#include "engine/rules.h"
 
 #include <stdlib.h>
 #include <string.h>
