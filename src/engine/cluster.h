@@ -136,10 +136,12 @@ struct domain {
 	uint32_t parent;		  /* DOMAIN_NONE for the root */
 	uint32_t first_child, last_child; /* DOMAIN_NONE: no domain below */
 	uint32_t next_sibling; /* in natural order of names (leaf-2 before leaf-10): adjacency */
-	uint32_t position;     /* among its siblings, counted from 0 */
-	uint8_t level;	       /* 0 is the root */
-	uint32_t nodes, gpus;  /* below it */
-	uint64_t free_milli;   /* GPU not booked, healthy cards */
+	uint32_t *children;    /* all of them, in that order */
+	uint32_t children_count, children_room;
+	uint32_t position;    /* among its siblings, counted from 0: see cluster_domain() */
+	uint8_t level;	      /* 0 is the root */
+	uint32_t nodes, gpus; /* below it */
+	uint64_t free_milli;  /* GPU not booked, healthy cards */
 	uint64_t total_milli;
 	uint32_t nodes_by_idle[GPU_MAX + 1]; /* schedulable nodes with exactly n idle GPUs */
 	uint32_t *blocks; /* the blocks that hold the nodes directly in it, cluster_block_node() */

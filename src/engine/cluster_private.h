@@ -84,6 +84,7 @@ struct cluster {
 
 	VEC(struct domain) domains;
 	VEC(char *) domain_keys;
+	bool positions_stale; /* siblings have come in between */
 	struct map domain_ids; /* parent number and name -> domain */
 
 	VEC(uint32_t) block_domain;
@@ -118,6 +119,8 @@ void names_done(struct cluster *c);
 /* domain.c */
 int domains_init(struct cluster *c);
 void domains_done(struct cluster *c);
+/* Positions of all anew, after siblings have come in between: when somebody asks. */
+void domain_renumber(struct cluster *c);
 /* The domain with that path, made if it is not there. */
 int domain_path(struct cluster *c, const char *const *path, uint32_t n, uint32_t *ret);
 /* A free slot for a node of that domain and model, in a new block if need be;

@@ -45,37 +45,68 @@ static int natural_compare(const char *a, const char *b)
 	return strcmp(a0, b0); /* leaf-1 and leaf-01 are two leaves */
 }
 
-static void renumber(struct cluster *c, uint32_t parent)
+void domain_renumber(struct cluster *c)
 {
-	uint32_t position = 0;
+	c->positions_stale = false;
+	for (uint32_t parent = 0; parent < c->domains.len; parent++) {
+		const struct domain *p = &c->domains.items[parent];
 
-	for (uint32_t d = c->domains.items[parent].first_child; d != DOMAIN_NONE;
-	     d = c->domains.items[d].next_sibling)
-		c->domains.items[d].position = position++;
+		for (uint32_t i = 0; i < p->children_count; i++)
+			c->domains.items[p->children[i]].position = i;
+	}
 }
 
-/* Puts the domain among its siblings.  Names mostly come in order: then it is the last. */
+/* Where a child of that name stands, or would, among its siblings. */
+static uint32_t child_place(const struct cluster *c, const struct domain *parent, const char *name)
+{
+	uint32_t low = 0, high = parent->children_count;
+
+	/* Names mostly come in order: then it is the last. */
+	if (high && natural_compare(c->domains.items[parent->last_child].name, name) < 0)
+		return high;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (natural_compare(c->domains.items[parent->children[middle]].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int child_reserve(struct domain *parent)
+{
+	uint32_t room = parent->children_room ? 2 * parent->children_room : 4;
+	uint32_t *children;
+
+	if (parent->children_count < parent->children_room)
+		return 0;
+	children = realloc(parent->children, room * sizeof(*children));
+	if (!children)
+		return -ENOMEM;
+	parent->children = children;
+	parent->children_room = room;
+	return 0;
+}
+
+/* Puts the domain among its siblings, for whom there is room. */
 static void link_sibling(struct cluster *c, uint32_t domain)
 {
 	struct domain *all = c->domains.items, *d = &all[domain];
 	struct domain *parent = &all[d->parent];
-	uint32_t last = parent->last_child;
-	uint32_t *at = &parent->first_child;
+	uint32_t at = child_place(c, parent, d->name), after = parent->children_count - at;
 
-	if (last != DOMAIN_NONE && natural_compare(all[last].name, d->name) < 0) {
-		d->next_sibling = DOMAIN_NONE;
-		d->position = all[last].position + 1;
-		all[last].next_sibling = domain;
+	d->next_sibling = after ? parent->children[at] : DOMAIN_NONE;
+	d->position = at;
+	*(at ? &all[parent->children[at - 1]].next_sibling : &parent->first_child) = domain;
+	memmove(parent->children + at + 1, parent->children + at,
+		after * sizeof(*parent->children));
+	parent->children[at] = domain;
+	parent->children_count++;
+	if (!after)
 		parent->last_child = domain;
-		return;
-	}
-	while (*at != DOMAIN_NONE && natural_compare(all[*at].name, d->name) < 0)
-		at = &all[*at].next_sibling;
-	d->next_sibling = *at;
-	*at = domain;
-	if (d->next_sibling == DOMAIN_NONE)
-		parent->last_child = domain;
-	renumber(c, d->parent);
+	c->positions_stale |= after != 0;
 }
 
 /* The key of a child: the parent's number, then the name. */
@@ -113,6 +144,7 @@ static int domain_child(struct cluster *c, uint32_t parent, const char *name, ui
 	d.name = key + sizeof(parent);
 	if (vec_reserve(&c->domains, c->domains.len + 1) < 0 ||
 	    vec_reserve(&c->domain_keys, c->domain_keys.len + 1) < 0 ||
+	    child_reserve(&c->domains.items[parent]) < 0 ||
 	    map_put_u32(&c->domain_ids, key, len, number) < 0) {
 		free(key);
 		return -ENOMEM;
@@ -150,8 +182,10 @@ int domains_init(struct cluster *c)
 
 void domains_done(struct cluster *c)
 {
-	for (size_t i = 0; i < c->domains.len; i++)
+	for (size_t i = 0; i < c->domains.len; i++) {
 		free(c->domains.items[i].blocks);
+		free(c->domains.items[i].children);
+	}
 	for (size_t i = 0; i < c->domain_keys.len; i++)
 		free(c->domain_keys.items[i]);
 	vec_done(&c->domains);
@@ -174,6 +208,8 @@ uint32_t cluster_domains(const struct cluster *c)
 
 const struct domain *cluster_domain(const struct cluster *c, uint32_t domain)
 {
+	if (c->positions_stale)
+		domain_renumber((struct cluster *)c); /* a memo */
 	return &c->domains.items[domain];
 }
 
