@@ -68,7 +68,7 @@ def build(folder, defines, flags):
     for path in HERE.glob("*.pml"):
         (folder / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     run(["spin", *[f"-D{name}" for name in defines], "-a", "locks.pml"], folder)
-    run(["gcc", "-O2", "-w", "-DSAFETY", "-DNOREDUCE", f"-DMEMLIM={LIMIT_MIB}", *flags,
+    run(["gcc", "-w", "-DSAFETY", "-DNOREDUCE", f"-DMEMLIM={LIMIT_MIB}", *flags,
          "-o", "pan", "pan.c"], folder)
 
 
@@ -80,15 +80,15 @@ def errors(report):
 
 
 def trace(folder, defines):
-    """The steps that lead to the violation; the values that changed."""
-    return run(["spin", *[f"-D{name}" for name in defines], "-t", "-p", "-g", "locks.pml"],
+    """The steps that lead to the violation, and the state it ends in."""
+    return run(["spin", *[f"-D{name}" for name in defines], "-t", "locks.pml"],
                folder, good=range(256))
 
 
 def check_holds(folder, config):
     """(whether it holds, what to say of it)"""
     defines = config.split()
-    build(folder, defines, ["-DCOLLAPSE"])
+    build(folder, defines, ["-O2", "-DCOLLAPSE"])
     report = run(["./pan", "-E", f"-m{MAX_DEPTH}"], folder)
     if errors(report):
         return False, trace(folder, defines)

@@ -46,13 +46,14 @@ proctype network()
 #define WORLD(p) \
 	:: STEP(pod[p].state != GONE -> pod_moved(p))
 #define WORLD_DELETES(p) \
-	:: STEP(pod[p].state == GONE -> pod[p].state = PENDING) \
+	:: STEP(pod[p].state == GONE -> pod[p].state = PENDING; printf("world: another pod %d\n", p)) \
 	:: STEP(pod[p].state == PENDING -> pod_gone(p)) \
 	:: STEP(pod[p].state == BOUND -> pod_moved(p); pod[p].state = LEAVING) \
 	:: STEP(pod[p].state == LEAVING -> pod_gone(p))
 
 inline lease_lost(l)
 {
+	printf("world: Lease %d is deleted\n", l);
 	lost = true;
 	missing[l] = true;
 	lease_moved(l);

@@ -53,7 +53,7 @@ inline bind_member()
 {
 	m = MEMBER;
 	g = GPU;
-	k = JOB.mine[g];
+	k = JOB.mine[g] && entry[g].age != OLD;
 	pod_bind(m, g, k)
 }
 
@@ -62,8 +62,9 @@ inline bind_late()
 {
 	m = MEMBER;
 	g = GPU;
+	printf("scheduler %d: Binding of pod %d to GPU %d, not answered\n", s, m, g);
 	if
-	:: JOB.mine[g] -> late_bind[g] = true
+	:: JOB.mine[g] && entry[g].age != OLD -> late_bind[g] = true
 	:: else -> stray[m * GPUS + g] = true
 	fi
 }
@@ -121,6 +122,7 @@ idle:
 		:: JOB.sent -> STEP(m = MEMBER; g = GPU; k = READ; put_late(k, m, g))
 		:: !JOB.sent || late_put[LEASE(GPU)].age
 		fi;
+		printf("scheduler %d: idle\n", s);
 		STEP(forget(s))
 	};
 	if
@@ -176,7 +178,8 @@ choose:
 		:: entry[GPU].age != NONE -> goto idle
 #endif
 		fi;
-		JOB.lease = FRESH
+		JOB.lease = FRESH;
+		printf("scheduler %d: pod %d, read at age %d, is to get GPU %d\n", s, MEMBER, READ, GPU)
 	};
 
 	/* One PUT drops what is dead there and adds the entry.  Unanswered: look; the same
@@ -189,7 +192,10 @@ lock:
 		:: !JOB.mine[GPU] && missing[LEASE(GPU)] ->
 			STEP(put_entry(); k = LEASE(g); lease_created(k))
 #endif
-		:: JOB.lease == FRESH && !JOB.sent -> JOB.sent = true; goto lock
+		:: JOB.lease == FRESH && !JOB.sent ->
+			printf("scheduler %d: PUT for GPU %d, not answered\n", s, GPU);
+			JOB.sent = true;
+			goto lock
 		:: JOB.mine[GPU]
 #if defined(ASSUME_WON)
 		:: JOB.lease != FRESH
@@ -256,7 +262,8 @@ preempt:
 		:: JOB.victim <= PODS && pod[JOB.victim - 1].state == BOUND ->
 			STEP(m = JOB.victim - 1; pod_moved(m); pod[m].state = LEAVING)
 #ifdef NO_DELETE_UID
-		:: JOB.victim > PODS -> assert(pod[0].state == GONE && pod[1].state == GONE)
+		:: JOB.victim > PODS ->
+			assert(pod[JOB.victim - PODS - 1].state == GONE)	/* it is another's */
 #endif
 		:: else
 		fi;
@@ -267,6 +274,7 @@ preempt:
 	/* Collect: the Lease is read, then the pod of one of its entries. */
 collect:
 	atomic {
+		printf("scheduler %d: collects the entry of GPU %d\n", s, GPU);
 		JOB.lease = FRESH;
 		if
 		:: DEAD

@@ -67,7 +67,7 @@ typedef Job {
 	byte read[PODS]; /* its copy of the pod */
 	byte gpu[PODS];	 /* decided */
 	bool mine[GPUS]; /* its attempt is in the entry */
-	byte victim;	 /* to be deleted: pod + 1, or PODS + 1 when that has gone */
+	byte victim;	 /* to be deleted: pod + 1, and PODS more when it has gone */
 	bool seen[PODS]	 /* bound, by the LIST */
 }
 
@@ -97,6 +97,7 @@ byte m;
 /* Every write to a pod. */
 inline pod_moved(mp)
 {
+	printf("server: the version of pod %d moves\n", mp);
 	for (i : 0 .. GPUS - 1) {
 #ifndef NO_BIND_VERSION
 		late_bind[i] = late_bind[i] && entry[i].pod != mp;
@@ -128,6 +129,7 @@ inline pod_moved(mp)
 
 inline pod_gone(gp)
 {
+	printf("server: pod %d is gone\n", gp);
 	pod_moved(gp);
 	pod[gp].state = GONE;
 	pod[gp].gpu = 0;
@@ -139,7 +141,9 @@ inline pod_gone(gp)
 		if
 		:: entry[i].pod == gp && (entry[i].age == HELD || entry[i].age == STALE) ->
 			entry[i].age = OLD;
-			entry[i].pod = 0
+			entry[i].pod = 0;
+			stray[gp * GPUS + i] = stray[gp * GPUS + i] || late_bind[i];
+			late_bind[i] = false
 		:: else
 		fi
 	}
@@ -157,7 +161,7 @@ inline pod_gone(gp)
 		:: else
 		fi;
 		job[i].seen[gp] = false;
-		job[i].victim = (job[i].victim == gp + 1 -> PODS + 1 : job[i].victim)
+		job[i].victim = (job[i].victim == gp + 1 -> gp + 1 + PODS : job[i].victim)
 	}
 	skip
 }
@@ -165,6 +169,7 @@ inline pod_gone(gp)
 /* A Binding that lands.  own: its attempt is in the entry. */
 inline pod_bind(bp, bg, own)
 {
+	printf("server: pod %d is bound to GPU %d (entry of this attempt: %d)\n", bp, bg, own);
 	pod_moved(bp);
 	assert(!(pod[1 - bp].gpu == bg && alive(1 - bp)));	/* no GPU is booked twice */
 	assert(own || missing[LEASE(bg)]);			/* a bound pod has its entry */
@@ -218,6 +223,7 @@ inline entry_gone(eg)
 /* A PUT that lands: in the Lease of this GPU, this entry for it, the others as they were. */
 inline lease_put(pg, page, ppod)
 {
+	printf("server: the Lease gets for GPU %d pod %d, age %d\n", pg, ppod, page);
 	assert(entry[pg].age != HELD);	/* the entry of a live pod is never dropped */
 	lease_moved(LEASE(pg));
 	entry_gone(pg);
@@ -232,6 +238,7 @@ inline lease_put(pg, page, ppod)
 /* A Lease that has just been created holds all the pods that are bound there. */
 inline lease_created(cl)
 {
+	printf("server: Lease %d is created\n", cl);
 	missing[cl] = false;
 	for (i : 0 .. PODS - 1) {
 		assert(!alive(i) || LEASE(pod[i].gpu) != cl ||
