@@ -39,7 +39,7 @@ enum http_result {
 	HTTP_ANSWERED, /* the reply is whole, whatever its status */
 	HTTP_NOT_SENT, /* nothing of it has reached the server: may be sent again */
 	HTTP_LOST,     /* no whole reply; the server may have done it or not */
-	HTTP_REFUSED,  /* the certificates do not please one side; nothing was sent */
+	HTTP_REFUSED,  /* the certificates do not please one side; no write was sent */
 	HTTP_DEADLINE, /* deadline_ms or idle_ms has passed; else like HTTP_LOST */
 	HTTP_TOO_BIG,  /* the reply has more than max_bytes; the server has done it */
 	HTTP_STOPPED,  /* by the answer of data() */

@@ -200,7 +200,9 @@ enum http_result http_reply_result(const struct http_call *call, CURLcode code)
 		return HTTP_STOPPED;
 	if (code == CURLE_OK && call->status)
 		return HTTP_ANSWERED;
-	if (is_refusal(call, code))
+	/* A refusal is of the last connection.  A write may have gone over another before,
+	 * or have met an alert about something else than certificates: it is in doubt. */
+	if ((call->sends == 0 || call->safe) && is_refusal(call, code))
 		return HTTP_REFUSED;
 	return call->sends == 0 ? HTTP_NOT_SENT : HTTP_LOST;
 }

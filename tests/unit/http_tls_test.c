@@ -3,6 +3,8 @@
 #include "test.h"
 #include "unit/http_stage.h"
 
+#include <sys/mman.h>
+
 /* One GET; how it ended, and the server's number of requests must fit to that. */
 static struct answer get_hello(struct stage *stage)
 {
@@ -198,6 +200,46 @@ TEST(files_that_hold_no_certificate_refuse)
 		CHECKF(answer.result == HTTP_REFUSED, "row %zu: %d %s", i, answer.result,
 		       answer.reason);
 		stage_close(&stage);
+	}
+}
+
+/* ---- what had been sent before it was refused ---- */
+
+static void serve_cut_posts(struct stage *stage, struct peer_request *request)
+{
+	(void)stage;
+	if (strcmp(request->method, "POST") == 0)
+		peer_cut(request->link, false);
+	else
+		peer_reply(request, 200, NULL, "ok", 2);
+}
+
+/* libcurl turns to a new connection when one that it used before breaks.  That this one is
+ * refused says nothing of the request that has gone over the other. */
+TEST(a_write_that_was_sent_is_lost_though_the_next_connection_is_refused)
+{
+	char path[CERTS_PATH_MAX], text[16384];
+
+	stage_certs();
+	for (int http2 = 0; http2 < 2; http2++) {
+		int fd = memfd_create("authority", MFD_CLOEXEC);
+		ssize_t len = pread(stage_authority.cert_fd, text, sizeof(text), 0);
+		CHECK(fd >= 0 && len > 0 && write(fd, text, (size_t)len) == len);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		struct http_options options = { .ca_file = path };
+		struct stage stage;
+		stage_open(&stage, &(struct stage_plan){
+					   .tls = true, .http2 = http2, .options = &options });
+		stage.serve = serve_cut_posts;
+		stage_wait(&stage, stage_get(&stage, "/"));
+		CHECK_INT(stage.answers[0]->result, HTTP_ANSWERED);
+		CHECK_INT(ftruncate(fd, 0), 0); /* from here on nobody is trusted */
+		struct answer *write = stage_post(&stage, "/", "x");
+		stage_wait(&stage, write);
+		CHECK_INT(stage.served, 2);
+		CHECKF(write->result == HTTP_LOST, "%d %s", write->result, write->reason);
+		stage_close(&stage);
+		close(fd);
 	}
 }
 
