@@ -394,14 +394,14 @@ static int read_spread(struct draft *d, const struct json *spec, struct rules_sp
 
 static int read_port(const struct json *port, struct host_port *ret, struct err *err)
 {
-	const char *ip = json_str(port, "hostIP");
+	const char *said = json_str(port, "hostIP"), *ip = said ? said : "";
 	int64_t number = 0;
 
 	if (json_i64(port, &number, "hostPort") == -EINVAL || number < 0 || number > UINT16_MAX)
 		return err_set(err, EINVAL, "a hostPort is no port number");
-	if (ip && strlen(ip) >= sizeof(ret->ip))
+	if (strlen(ip) >= sizeof(ret->ip))
 		return err_set(err, EINVAL, "hostIP %.60s is no address", ip);
-	strcpy(ret->ip, ip ? ip : "");
+	memcpy(ret->ip, ip, strlen(ip) + 1);
 	ret->port = (uint16_t)number;
 	ret->protocol = says(port, "protocol", "UDP")	 ? PORT_UDP
 			: says(port, "protocol", "SCTP") ? PORT_SCTP
