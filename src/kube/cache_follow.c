@@ -275,8 +275,10 @@ static void page_failed(struct follow *follow, uint64_t now_ms, const struct kub
 		follow->unlimited = true;
 		follow->need = NEED_LIST;
 	} else {
-		/* All pages are of one moment, so one of them can be asked for again. */
-		fail(follow, now_ms, first ? NEED_LIST : NEED_PAGE, reply->message);
+		/* All pages are of one moment, so one of them can be asked for again; but not
+		 * with a token that the server does not understand any more. */
+		bool useless = reply->reason == KUBE_BAD_REQUEST || reply->reason == KUBE_INVALID;
+		fail(follow, now_ms, first || useless ? NEED_LIST : NEED_PAGE, reply->message);
 	}
 }
 

@@ -75,6 +75,25 @@ TEST(a_page_that_is_cut_is_asked_for_again)
 	CHECK_STR(server_seen(&server), "+a3 +b4 +c5 S");
 }
 
+TEST(a_token_that_the_server_does_not_understand_starts_the_list_again)
+{
+	const enum kube_reason reasons[] = { KUBE_BAD_REQUEST, KUBE_INVALID };
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
+		struct server server CLEANUP(server_done);
+		uint64_t waited_ms;
+		server_init(&server);
+		server_open(&server);
+		server_asked(&server);
+		server_page(&server, "10", "token", "gone 3");
+		CHECK(has(server_asked(&server), "continue=token"));
+		server_end_as(&server, reasons[i], i ? 422 : 400);
+		CHECK_STR(server_next(&server, &waited_ms), "/api/v1/pods?limit=500");
+		CHECK(waited_ms >= 800 && waited_ms <= 1600);
+		server_page(&server, "20", "", "a 12");
+		CHECK_STR(server_seen(&server), "+a12 S");
+	}
+}
+
 TEST(a_first_page_that_is_cut_leaves_nothing)
 {
 	struct server server CLEANUP(server_done);
