@@ -181,18 +181,14 @@ TEST(a_pod_that_is_gated_or_being_deleted_is_not_bound)
 	writing_close(&b.w);
 }
 
+/* Of a container whose name is too long for it. */
+static const char long_key[] = "elasticgpu.io/container-0123456789012345678901234567890123456789"
+			       "012345678901234";
+
 TEST(keys_that_would_wedge_the_pod_are_never_sent)
 {
 	static const char *const keys[] = {
-		"",
-		"a b",
-		"/a",
-		"a/",
-		"a/b/c",
-		"gpu.scheduling/attempt",
-		"-a",
-		"elasticgpu.io/container-0123456789012345678901234567890123456789"
-		"012345678901234",
+		"", "a b", "/a", "a/", "a/b/c", "gpu.scheduling/attempt", "-a", long_key,
 	};
 	struct binding b = { 0 };
 	writing_open(&b.w, NULL);

@@ -358,6 +358,10 @@ TEST(a_dry_run_changes_nothing)
 	writing_close(&w);
 }
 
+/* Of a container whose name is too long for it. */
+static const char long_key[] = ",\"annotations\":{\"elasticgpu.io/container-"
+			       "0123456789012345678901234567890123456789012345678901234\":\"0\"}";
+
 TEST(what_the_server_would_refuse_or_regret_is_never_sent)
 {
 	static const char *const metadata[] = {
@@ -365,8 +369,7 @@ TEST(what_the_server_would_refuse_or_regret_is_never_sent)
 		",\"labels\":{\"a\":\"not a value\"}",
 		",\"annotations\":{\"/x\":\"c\"}",
 		",\"annotations\":{\"a/b/c\":\"d\"}",
-		",\"annotations\":{\"elasticgpu.io/container-"
-		"0123456789012345678901234567890123456789012345678901234\":\"0\"}",
+		long_key,
 	};
 	struct writing w;
 	writing_open(&w, NULL);
