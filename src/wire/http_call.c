@@ -99,7 +99,8 @@ static void call_reset(struct http_call *call, const struct http_request *reques
 	call->cancelled = call->stopped = call->too_big = call->no_memory = false;
 	call->sends = call->serial = 0;
 	call->fd = -1;
-	call->fresh = call->suspect = false;
+	call->fresh = false;
+	call->looks = 0;
 	call->streamed = 0;
 	call->reason[0] = '\0';
 	call->body.max = HTTP_BODY_BYTES;

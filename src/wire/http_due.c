@@ -8,8 +8,10 @@
 #include "wire/http_parts.h"
 
 /* A loop that was held up finds timers that are over and replies that have long come.
- * It reads before it judges: between two timers it has looked at all sockets. */
-#define SECOND_LOOK_MS 1
+ * It reads before it judges: between two looks it has been at all sockets, and libcurl
+ * may take some turns to digest what lies there. */
+#define LOOKS_MAX     8
+#define LOOK_AGAIN_MS 1
 
 static bool due_before(union heap_item a, union heap_item b, void *context)
 {
@@ -96,12 +98,12 @@ static bool look(struct http *http, uint64_t now_ms)
 	if (call->due_ms > now_ms)
 		return false;
 	uint64_t over_ms = over_at(call);
-	if (over_ms <= now_ms && call->suspect) {
+	call->looks = over_ms <= now_ms ? call->looks + 1 : 0;
+	if (call->looks > LOOKS_MAX) {
 		http_call_expire(call);
 		return true;
 	}
-	call->suspect = over_ms <= now_ms;
-	call->due_ms = call->suspect ? now_ms + SECOND_LOOK_MS : over_ms;
+	call->due_ms = call->looks ? now_ms + LOOK_AGAIN_MS : over_ms;
 	heap_fix(&http->due, call->heap_position);
 	return true;
 }

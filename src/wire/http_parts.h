@@ -67,7 +67,7 @@ struct http_call {
 	uint64_t deadline_ms; /* on the loop's clock, UINT64_MAX: none */
 	uint64_t due_ms;      /* to be looked at */
 	uint32_t heap_position;
-	bool suspect; /* it was over its time when looked at last */
+	uint32_t looks; /* at which it was over its time, one after the other */
 
 	int status;
 	struct strbuf body;
