@@ -118,6 +118,15 @@ def a_failed_command_gives_its_status_and_keeps_the_logs():
 
 
 @test
+def a_command_that_is_not_there_is_a_sentence():
+    command = [HERE / "cluster", "run", "--", "/dev/null/command"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    equal(done.returncode, 1, done.stderr)
+    check("cluster: /dev/null/command: Not a directory" in done.stderr, done.stderr)
+    shutil.rmtree(KEPT.search(done.stderr).group(1))
+
+
+@test
 def a_caller_of_run_that_dies_takes_the_cluster_with_it():
     # The shell in between is the caller; it stays to be killed.
     script = f"'{HERE / 'cluster'}' run -- sh -c 'echo $KUBE_DIR; sleep 600' 2>/dev/null; true"

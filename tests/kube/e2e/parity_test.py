@@ -114,6 +114,9 @@ def a_scheduler_that_does_not_answer_differs():
             ("sh -c 'while read line; do echo []; done; exit 3'", False),
             ("sh -c 'while read line; do echo [; done'", False),
             ("sh -c 'while read line; do echo 7; done'", False),
+            ("sh -c 'while read line; do echo {}; done'", False),
+            ("sh -c 'while read line; do echo [7]; done'", False),
+            ("/dev/null/program", False),
             ("true", False),
         ):
             status, said = parity(f"--against={program}", f"--from={file.name}")

@@ -144,12 +144,13 @@ def a_failed_run_deletes_its_namespace_too():
 
 @test
 def without_a_kubeconfig_one_sentence_refuses():
-    env = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-    command = [HERE / "namespace", "true"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    equal((done.returncode, done.stdout), (1, ""))
-    equal(done.stderr.count("\n"), 1, done.stderr)
-    check("KUBECONFIG" in done.stderr, done.stderr)
+    for value in ("", "/dev/null/kubeconfig"):
+        env = {**os.environ, "KUBECONFIG": value}
+        command = [HERE / "namespace", "true"]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        equal((done.returncode, done.stdout), (1, ""))
+        equal(done.stderr.count("\n"), 1, done.stderr)
+        check("KUBECONFIG" in done.stderr, done.stderr)
 
 
 if __name__ == "__main__":
