@@ -7,8 +7,7 @@
  * side costs: bytes per second of the client's processor time.
  */
 #include "base/attr.h"
-#include "unit/http_certs.h"
-#include "unit/http_peer.h"
+#include "bench/server_thread.h"
 #include "wire/http.h"
 
 #include <stdio.h>
@@ -21,15 +20,6 @@
 #define IN_FLIGHT    64
 #define ROUNDS	     3
 #define TARGET_MB_S  300
-
-struct server {
-	uv_thread_t thread;
-	uv_loop_t loop;
-	uv_async_t stop;
-	struct peer *peer;
-	uv_sem_t ready;
-	struct cert authority, cert;
-};
 
 struct client {
 	uv_loop_t loop;
@@ -58,50 +48,6 @@ static void serve(void *context, struct peer_request *request)
 	}
 	peer_begin(request, 200, NULL);
 	peer_flood(request, STREAM_BYTES);
-}
-
-static void stop(uv_async_t *async)
-{
-	struct server *server = async->data;
-
-	peer_close(server->peer);
-	uv_close((uv_handle_t *)async, NULL);
-}
-
-static void serve_thread(void *context)
-{
-	struct server *server = context;
-	struct peer_options options = { .cert_file = server->cert.cert_file,
-					.key_file = server->cert.key_file,
-					.http2 = true,
-					.max_streams = 250,
-					.serve = serve };
-
-	uv_loop_init(&server->loop);
-	server->stop.data = server;
-	uv_async_init(&server->loop, &server->stop, stop);
-	server->peer = peer_new(&server->loop, &options);
-	uv_sem_post(&server->ready);
-	uv_run(&server->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&server->loop);
-}
-
-static void server_start(struct server *server)
-{
-	cert_make(&server->authority, CERT_AUTHORITY, NULL, 1);
-	cert_make(&server->cert, CERT_SERVER, &server->authority, 1);
-	uv_sem_init(&server->ready, 0);
-	uv_thread_create(&server->thread, serve_thread, server);
-	uv_sem_wait(&server->ready);
-}
-
-static void server_stop(struct server *server)
-{
-	uv_async_send(&server->stop);
-	uv_thread_join(&server->thread);
-	uv_sem_destroy(&server->ready);
-	cert_done(&server->cert);
-	cert_done(&server->authority);
 }
 
 /* ---- the client ---- */
@@ -209,7 +155,7 @@ static void print(const char *what, const char *unit, const struct rate best[2])
 
 int main(void)
 {
-	static struct server server;
+	static struct server server = { .serve = serve };
 	struct rate streams[2] = { 0 }, writes[2] = { 0 };
 
 	server_start(&server);

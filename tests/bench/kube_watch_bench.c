@@ -14,28 +14,17 @@
 #include "base/attr.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "bench/server_thread.h"
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "kube/config.h"
 #include "kube/kind.h"
-#include "unit/http_certs.h"
-#include "unit/http_peer.h"
 
 #define EVENTS	12000
 #define PODS	1000
 #define ROUNDS	5
 #define TARGET	60000 /* events a second of one core */
 #define VERSION "\"resourceVersion\":\""
-
-struct server {
-	uv_thread_t thread;
-	uv_loop_t loop;
-	uv_async_t stop;
-	uv_sem_t ready;
-	struct peer *peer;
-	struct cert authority, cert;
-	struct strbuf events;
-};
 
 /* Every event is another version of one of the pods. */
 static void make_events(struct strbuf *out)
@@ -69,7 +58,7 @@ static void make_events(struct strbuf *out)
 
 static void serve(void *context, struct peer_request *request)
 {
-	struct server *server = context;
+	const struct strbuf *events = context;
 	static const char list[] = "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{"
 				   "\"resourceVersion\":\"1\"},\"items\":[]}";
 
@@ -79,33 +68,7 @@ static void serve(void *context, struct peer_request *request)
 		return;
 	}
 	peer_begin(request, 200, "content-type: application/json\n");
-	peer_write(request, server->events.s, server->events.len);
-}
-
-static void stop(uv_async_t *async)
-{
-	struct server *server = async->data;
-
-	peer_close(server->peer);
-	uv_close((uv_handle_t *)async, NULL);
-}
-
-static void serve_thread(void *context)
-{
-	struct server *server = context;
-	struct peer_options options = { .cert_file = server->cert.cert_file,
-					.key_file = server->cert.key_file,
-					.http2 = true,
-					.serve = serve,
-					.context = server };
-
-	uv_loop_init(&server->loop);
-	server->stop.data = server;
-	uv_async_init(&server->loop, &server->stop, stop);
-	server->peer = peer_new(&server->loop, &options);
-	uv_sem_post(&server->ready);
-	uv_run(&server->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&server->loop);
+	peer_write(request, events->s, events->len);
 }
 
 static double seconds(void)
@@ -198,16 +161,13 @@ static double run(const struct server *server)
 
 int main(void)
 {
-	static struct server server;
+	struct strbuf events CLEANUP(strbuf_done) = STRBUF_INIT;
+	static struct server server = { .serve = serve };
 	double best = 0;
 
-	server.events = (struct strbuf)STRBUF_INIT;
-	make_events(&server.events);
-	cert_make(&server.authority, CERT_AUTHORITY, NULL, 1);
-	cert_make(&server.cert, CERT_SERVER, &server.authority, 1);
-	uv_sem_init(&server.ready, 0);
-	uv_thread_create(&server.thread, serve_thread, &server);
-	uv_sem_wait(&server.ready);
+	make_events(&events);
+	server.context = &events;
+	server_start(&server);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		double rate = run(&server);
 		best = MAX(best, rate);
@@ -215,12 +175,7 @@ int main(void)
 	printf("kube_watch: %.0f pod events of %zu bytes a second of one core over TLS, target "
 	       "%d: "
 	       "%s\n",
-	       best, server.events.len / EVENTS, TARGET, best >= TARGET ? "met" : "missed");
-	uv_async_send(&server.stop);
-	uv_thread_join(&server.thread);
-	uv_sem_destroy(&server.ready);
-	cert_done(&server.cert);
-	cert_done(&server.authority);
-	strbuf_done(&server.events);
+	       best, events.len / EVENTS, TARGET, best >= TARGET ? "met" : "missed");
+	server_stop(&server);
 	return best < TARGET;
 }
