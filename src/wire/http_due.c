@@ -67,6 +67,8 @@ int http_call_watch_new(struct http_call *call)
 	struct http *http = call->http;
 	uint32_t deadline_ms = call->request.deadline_ms;
 
+	/* Who keeps the loop waiting must not find his own request overdue. */
+	uv_update_time(http->loop);
 	call->deadline_ms = deadline_ms ? uv_now(http->loop) + deadline_ms : UINT64_MAX;
 	call->due_ms = over_at(call);
 	int r = heap_push(&http->due, (union heap_item){ .ptr = call });

@@ -314,6 +314,21 @@ TEST(a_set_that_retires_can_be_closed)
 	close_rest(&stage);
 }
 
+/* Else a deadline would begin when the loop last turned, perhaps long ago. */
+TEST(a_request_begins_now_however_long_the_loop_has_waited)
+{
+	struct stage stage;
+	stage_open(&stage, &ways[0]);
+	uint64_t before = uv_now(&stage.loop);
+	uv_sleep(20);
+	CHECK_INT(uv_now(&stage.loop), before);
+	struct answer *answer = stage_get(&stage, "/hello");
+	CHECK(uv_now(&stage.loop) >= before + 20);
+	stage_wait(&stage, answer);
+	CHECK_INT(answer->result, HTTP_ANSWERED);
+	stage_close(&stage);
+}
+
 TEST(the_body_may_go_as_soon_as_its_request_is_cancelled)
 {
 	const size_t size = (size_t)8 << 20;
