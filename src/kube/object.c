@@ -86,7 +86,7 @@ int kube_object_new(const struct json *object, const struct keep *keep, struct k
 	if (rc < 0)
 		return rc;
 	/* The output is the memory of the object itself: nothing is copied at the end. */
-	struct strbuf out CLEANUP(strbuf_done) = buffer_of(1024, KUBE_OBJECT_MAX);
+	struct strbuf out CLEANUP(strbuf_done) = buffer_of(1024, KUBE_KEPT_MAX);
 	errno = 0; /* tells a buffer that is full from one that could not grow */
 	strbuf_add(&out, (const char *)&empty, sizeof(empty));
 	add_string(&out, meta.namespace);
@@ -98,7 +98,7 @@ int kube_object_new(const struct json *object, const struct keep *keep, struct k
 		return err_set(err, ENOMEM, "out of memory");
 	if (out.failed)
 		return err_set(err, E2BIG, "%s: more than %zu bytes of it would be kept",
-			       meta.name, KUBE_OBJECT_MAX);
+			       meta.name, KUBE_KEPT_MAX);
 	struct kube_object *made = realloc(out.s, out.len);
 	if (!made)
 		return err_set(err, ENOMEM, "out of memory");

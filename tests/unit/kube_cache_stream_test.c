@@ -269,7 +269,7 @@ static void add_huge(struct strbuf *out, const char *version)
 		    "{\"metadata\":{\"name\":\"huge\",\"resourceVersion\":\"%s\",\"labels\":"
 		    "{\"a\":\"",
 		    version);
-	for (size_t i = 0; i < KUBE_OBJECT_MAX / 16 + 1; i++)
+	for (size_t i = 0; i < KUBE_KEPT_MAX / 16 + 1; i++)
 		strbuf_puts(out, "0123456789abcdef");
 	strbuf_puts(out, "\"}}}");
 }

@@ -107,7 +107,7 @@ TEST(an_object_of_a_megabyte_is_refused)
 	struct err err = ERR_INIT;
 	strbuf_puts(&text, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"},"
 			   "\"data\":{\"x\":\"");
-	for (size_t i = 0; i < KUBE_OBJECT_MAX; i++)
+	for (size_t i = 0; i < KUBE_KEPT_MAX; i++)
 		strbuf_putc(&text, 'x');
 	strbuf_puts(&text, "\"}}");
 	struct json_doc *doc CLEANUP(json_doc_freep) = parse(text.s, text.len);
