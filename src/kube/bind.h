@@ -25,8 +25,10 @@ struct kube_reply;
 struct kube_binding; /* one that is on its way */
 
 enum kube_bind_outcome {
-	KUBE_BIND_DONE,	     /* by us, with our annotations */
-	KUBE_BIND_SAME,	     /* not bound, same version: the identical may be sent again */
+	KUBE_BIND_DONE, /* by us, with our annotations */
+	/* Not bound, same version: the identical may be sent again; unless `pod` has gates or is
+	 * being deleted, for which the server refuses it every time. */
+	KUBE_BIND_SAME,
 	KUBE_BIND_MOVED,     /* not bound, but changed: this decision is over */
 	KUBE_BIND_ELSEWHERE, /* bound, by another or by another attempt of ours */
 	KUBE_BIND_GONE,	     /* deleted, or another pod has its name */
