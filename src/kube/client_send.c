@@ -123,6 +123,7 @@ int kube_send(struct kube_client *client, const struct kube_request *request,
 	call->dropped = request->dropped;
 	call->context = request->context;
 	call->retry.max_tries = request->tries ? request->tries : RETRY_TRIES;
+	call->retry.timed = request->within_ms != 0;
 	call->retry.reads = methods[m].reads || request->harmless;
 	call_list_add(&client->lanes[call->lane], call);
 	if (request->within_ms) {

@@ -57,8 +57,14 @@ enum retry_verdict retry_judge(struct retry *retry, const struct http_reply *rep
 		again = judge_answer(retry, reply, rng, wait_ms);
 		break;
 	case HTTP_REFUSED:
-		if (retry->tls_fresh)
+		if (retry->tls_fresh && !retry->timed)
 			break;
+		if (retry->tls_fresh) {
+			retry->tls_fresh = false; /* they are read again after the pause */
+			*wait_ms = wait_doubling(retry, rng);
+			again = true;
+			break;
+		}
 		retry->tls_fresh = true;
 		retry->tries--;
 		return RETRY_TLS;

@@ -5,7 +5,8 @@
  *	certainly not sent		after a pause that doubles from 0.1 to 5 s
  *	5xx or lost, only reads		the same
  *	401				once, at once, with fresh credentials
- *	certificates refused		once, at once, with certificates read again
+ *	certificates refused		once, at once, with certificates read again; who was
+ *					given a time instead of a number does so after pauses
  *	all else			not: a write may have been done
  *
  * No clock, no memory: the state of one request is a plain value.
@@ -28,6 +29,7 @@ struct retry {
 	uint32_t max_tries;	/* 401 and certificates do not count */
 	uint32_t tries;		/* that have ended */
 	uint32_t pauses;	/* doubled so far */
+	bool timed;		/* ends at a moment: certificates may come right until then */
 	bool reads;		/* changes nothing at the server, so any try may be repeated */
 	bool credentials_fresh; /* read again after a 401 */
 	bool tls_fresh;

@@ -210,6 +210,19 @@ TEST(pauses_double_up_to_five_seconds)
 	}
 }
 
+TEST(who_has_time_waits_for_certificates_that_please)
+{
+	struct retry timed = { .max_tries = 4, .reads = true, .timed = true };
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_INT(judge(&timed, HTTP_REFUSED, 0, -1).verdict, RETRY_TLS);
+		struct judged judged = judge(&timed, HTTP_REFUSED, 0, -1);
+		CHECK_INT(judged.verdict, RETRY_LATER);
+		CHECK(judged.wait_ms >= 50u << i && judged.wait_ms <= 100u << i);
+	}
+	CHECK_INT(judge(&timed, HTTP_REFUSED, 0, -1).verdict, RETRY_TLS);
+	CHECK_INT(judge(&timed, HTTP_REFUSED, 0, -1).verdict, RETRY_NO);
+}
+
 TEST(tries_are_counted_and_fresh_credentials_cost_none)
 {
 	struct retry retry = { .max_tries = 11, .reads = true };
