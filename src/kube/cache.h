@@ -66,7 +66,8 @@ struct kube_cache_options {
 int kube_cache_new(struct kube_client *client, const struct kube_cache_options *options,
 		   struct kube_cache **ret, struct err *err);
 
-/* Ends the watch and frees (its memory once the loop has run); nothing is reported any more.  NULL is fine. */
+/* Ends the watch and frees (its memory once the loop has run); nothing is reported any
+ * more.  Before the client is closed.  NULL is fine. */
 void kube_cache_free(struct kube_cache *cache);
 
 /* NULL if it is not there: which proves nothing about the server. */
