@@ -93,7 +93,8 @@ int follow_event(void *context, const struct json *event)
 	const struct json *object = json_get(event, "object");
 	enum event_type type = event_type(json_str(event, "type"));
 	int result = 0;
-	if (type != EVENT_ERROR)
+	/* what is no event has not come: an answer of such alone is a failed watch */
+	if (type != EVENT_ERROR && type != EVENT_UNKNOWN)
 		follow->came++;
 	if (type == EVENT_UNKNOWN || json_type(object) != JSON_OBJECT)
 		cache_store_malformed(&follow->store, "",

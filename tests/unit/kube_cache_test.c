@@ -260,6 +260,22 @@ TEST(a_watch_that_ends_at_once_without_an_event_has_failed)
 	CHECK(has(server_asked(&server), "resourceVersion=11&"));
 }
 
+TEST(a_list_in_place_of_a_watch_is_no_reason_to_hurry)
+{
+	struct server server CLEANUP(server_done);
+	uint64_t waited_ms;
+	server_init(&server);
+	server_open(&server);
+	server_asked(&server);
+	server_page(&server, "10", "", "a 5");
+	for (int i = 0; i < 3; i++) {
+		CHECK(has(server_next(&server, &waited_ms), "resourceVersion=10&"));
+		CHECK((waited_ms > 0) == (i > 0));
+		server_send(&server, "{\"kind\":\"PodList\",\"items\":[]}\n");
+		server_end(&server);
+	}
+}
+
 TEST(a_server_that_cannot_be_reached_is_resumed_after_a_pause)
 {
 	static const enum kube_reason reasons[] = { KUBE_UNREACHABLE, KUBE_SERVER_ERROR,
