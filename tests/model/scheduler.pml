@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scheduler.pml - the lock protocol of DESIGN 3, as each scheduler follows it.
+/* scheduler.pml - the lock protocol, as each scheduler follows it.
  *
  * Each atomic step is one request with its answer, or one decision.  A scheduler may stop
  * for good after any of them: it goes to idle and knows nothing any more, whereas what it

@@ -19,7 +19,7 @@ struct claim_view {
 
 int claim_view_read(const struct json *claim, struct claim_view *ret, struct err *err);
 
-/* How containers of the node get their GPUs (DESIGN: injection modes). */
+/* How containers of the node get their GPUs: the injection modes. */
 enum injection_mode {
 	INJECTION_UNKNOWN, /* not reported, or a word that we do not know */
 	INJECTION_CDI,

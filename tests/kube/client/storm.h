@@ -9,7 +9,7 @@
  *			and that is whose node and attempt the pod has
  *	cycles		a ConfigMap is made, patched in every way, deleted by uid, made again
  *
- * A write whose outcome is in doubt is resolved as DESIGN says: read; ours is in it: done;
+ * A write whose outcome is in doubt is resolved by reading: ours is in it: done;
  * the version has moved without it: lost; same version: the identical write again.
  *
  * Writers end by themselves once `ending` is set, each with its last write resolved.
