@@ -84,7 +84,7 @@ struct cluster {
 
 	VEC(struct domain) domains;
 	VEC(char *) domain_keys;
-	bool positions_stale; /* siblings have come in between */
+	bool positions_stale;  /* siblings have come in between */
 	struct map domain_ids; /* parent number and name -> domain */
 
 	VEC(uint32_t) block_domain;

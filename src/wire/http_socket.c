@@ -46,7 +46,7 @@ static int port_of(const struct sockaddr_storage *address)
 /* Asked once: a socket whose end has come does not know them any more. */
 static bool has_ports(struct http_socket *socket, int local_port, int remote_port)
 {
-	struct sockaddr_storage local, remote;
+	struct sockaddr_storage local = { 0 }, remote = { 0 };
 	socklen_t local_len = sizeof(local), remote_len = sizeof(remote);
 
 	if (!socket->local_port &&
