@@ -42,12 +42,20 @@ static bool judge_answer(struct retry *retry, const struct http_reply *reply, st
 	return true;
 }
 
+/* A server that refuses a write before it has read all of it may break the stream behind
+ * the status, so that the body is lost; these say all by themselves. */
+static enum http_result result_of(const struct http_reply *reply)
+{
+	bool told = reply->status == 401 || reply->status == 429;
+	return told && reply->result == HTTP_LOST ? HTTP_ANSWERED : reply->result;
+}
+
 enum retry_verdict retry_judge(struct retry *retry, const struct http_reply *reply,
 			       struct rng *rng, uint32_t *wait_ms)
 {
 	retry->tries++;
 	bool again = false;
-	switch (reply->result) {
+	switch (result_of(reply)) {
 	case HTTP_ANSWERED:
 		if (reply->status == 401 && !retry->credentials_fresh) {
 			retry->credentials_fresh = true;

@@ -210,6 +210,16 @@ TEST(pauses_double_up_to_five_seconds)
 	}
 }
 
+TEST(a_refusal_whose_body_is_lost_is_one_all_the_same)
+{
+	struct retry retry = { .max_tries = 3 };
+	CHECK_INT(judge(&retry, HTTP_LOST, 401, -1).verdict, RETRY_CREDENTIALS);
+	CHECK_INT(judge(&retry, HTTP_LOST, 429, 1).verdict, RETRY_LATER);
+	CHECK(!retry.maybe_done);
+	CHECK_INT(judge(&retry, HTTP_LOST, 200, -1).verdict, RETRY_NO);
+	CHECK(retry.maybe_done);
+}
+
 TEST(who_has_time_waits_for_certificates_that_please)
 {
 	struct retry timed = { .max_tries = 4, .reads = true, .timed = true };
