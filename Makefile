@@ -37,6 +37,7 @@ e2e-remote:
 	@BUILD=$(BUILD)/asan tests/kube/namespace tests/kube/run --any $(TESTS)
 
 e2e-programs: build $(BUILD)/asan/build.ninja
+	@scripts/setup e2e
 	@ninja -C $(BUILD)/asan --quiet
 
 demo: build
