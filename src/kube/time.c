@@ -162,6 +162,7 @@ static char *add_decimal(char *at, uint64_t ns, uint64_t unit_ns, const char *un
 	size_t len = 0;
 	uint64_t rest = ns % unit_ns;
 	for (uint64_t scale = unit_ns / 10; rest > 0 && scale > 0; scale /= 10) {
+		/* cppcheck-suppress zerodivcond ; the loop's condition says so */
 		digits[len++] = (char)('0' + rest / scale);
 		rest %= scale;
 	}

@@ -75,8 +75,8 @@ static void call_give_back(struct http_call *call)
 		http_call_free(call);
 		return;
 	}
-	curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, NULL);
-	curl_easy_setopt(call->easy, CURLOPT_CONNECT_TO, NULL);
+	curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, (struct curl_slist *)NULL);
+	curl_easy_setopt(call->easy, CURLOPT_CONNECT_TO, (struct curl_slist *)NULL);
 	curl_slist_free_all(call->headers);
 	curl_slist_free_all(call->connect_to);
 	call->headers = call->connect_to = NULL;

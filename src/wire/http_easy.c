@@ -225,9 +225,9 @@ static int sending(void *context, char *remote, char *local, int remote_port, in
 static bool set_authority(CURL *easy, const char *file)
 {
 	return curl_easy_setopt(easy, CURLOPT_CAINFO, file) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_CAPATH, (char *)NULL) == CURLE_OK &&
 	       curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, file) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL) == CURLE_OK;
+	       curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, (char *)NULL) == CURLE_OK;
 }
 
 static bool set_trust(CURL *easy, const struct http_options *options)

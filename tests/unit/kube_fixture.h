@@ -122,8 +122,9 @@ const char *kube_credentials_problem(const struct kube_credentials *credentials)
 void kube_credentials_close(struct kube_credentials *credentials, void (*closed)(void *context),
 			    void *context)
 {
-	CHECK(!credentials->waiters);
-	closed(context);
+	CHECK(!credentials || !credentials->waiters);
+	if (closed)
+		closed(context);
 }
 
 /* What the server does with the requests to come: the last one goes on for ever. */

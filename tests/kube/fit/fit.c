@@ -44,7 +44,7 @@ struct world {
 static int add_node(struct world *w, const struct json *node, struct err *err)
 {
 	struct node_options options = { 0 };
-	struct node_spec spec;
+	struct node_spec spec = { 0 };
 	uint32_t number;
 	int rc = node_read(w->cluster, node, NULL, &options, &w->arena, &spec, err);
 
