@@ -141,7 +141,7 @@ int main(int argc, char **argv)
 	} else {
 		missed = bench_fill(&b, number(argc, argv, 1, 5000), number(argc, argv, 2, 50000));
 		missed |= again("/proc/self/exe", "cache");
-		missed |= bench_bind(&b, number(argc, argv, 3, 4000));
+		missed |= bench_bind(&b, number(argc, argv, 3, 32000));
 	}
 	bench_close(&b);
 	return missed;
