@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lookup.h - the objects around a pod, found in the caches: what dialect/ asks for.
+ *
+ * Owns the caches of claims, pod groups, priority classes, owners and namespaces.  A document
+ * that was found is valid until lookup_reset(), to be called after each reading of a pod.
+ * Also knows which live pod has which index of a map: workloads without an index of
+ * their own (a Deployment) get the lowest that no live sibling has.
+ */
+#ifndef GS_SCHEDULER_LOOKUP_H
+#define GS_SCHEDULER_LOOKUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dialect/dialect.h"
+
+struct err;
+struct kube_caches;
+struct kube_object;
+struct log;
+struct lookup;
+
+struct lookup_options {
+	struct kube_caches *caches;
+	struct cluster *cluster; /* namespaces' labels go there, for affinity by namespace */
+	const struct log *log;
+	uint64_t seed;
+	/* An object of that kind came, changed or went: pods that name it are read again.
+	 * `kind` is "GpuClaim", "Job", ... */
+	void (*changed)(void *context, const char *kind, const char *namespace, const char *name);
+	void *context;
+};
+
+int lookup_new(const struct lookup_options *options, struct lookup **ret, struct err *err);
+void lookup_free(struct lookup *lookup);
+
+const struct dialect_lookup *lookup_dialect(struct lookup *lookup);
+void lookup_reset(struct lookup *lookup);
+
+/* The pod with that uid has the index; drop forgets all of the pod's.  0, -ENOMEM. */
+int lookup_take_index(struct lookup *lookup, const char *workload, uint32_t index,
+		      const char *uid);
+void lookup_drop_index(struct lookup *lookup, const char *uid);
+
+/* The claim's record in its cache, or NULL. */
+const struct kube_object *lookup_claim(const struct lookup *lookup, const char *namespace,
+				       const char *name);
+
+#endif
