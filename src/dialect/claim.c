@@ -9,11 +9,14 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "dialect/claim.h"
 #include "dialect/draft.h"
 #include "dialect/keys.h"
 #include "dialect/pack.h"
 #include "engine/pick.h"
 #include "wire/json.h"
+
+#define PORTS_MAX 1024 /* RDMA ports that a claim may ask for */
 
 /* The claim's spec, read and checked. */
 struct claim {
@@ -27,17 +30,34 @@ struct claim {
 	const char *profile; /* "" unless MIG */
 	uint8_t prefer[GPU_MAX];
 	uint8_t prefer_count;
+	bool rdma, cufile;
+	int64_t ports;
+	const char *gang;	  /* NULL: none */
+	int64_t gang_min_members; /* 0: not given */
 };
 
-/* A word of a fixed list: its index; `otherwise` if it is not there. */
-static int word_of(const struct claim *c, const char *field, const char *word,
-		   const char *const *words, int otherwise, int *ret, struct err *err)
+/* What is there, and not null, is of that type. */
+static int check_type(const struct claim *c, const char *part, const char *field,
+		      enum json_type wanted, const char *name, struct err *err)
 {
-	char list[128] = "";
+	enum json_type type = json_type(c->spec, part, field);
 
-	*ret = otherwise;
-	if (!word || !*word)
+	if (type == JSON_NONE || type == JSON_NULL || type == wanted)
 		return 0;
+	return err_set(err, EINVAL, "GpuClaim %s: %s.%s is no %s", c->name, part, field, name);
+}
+
+/* A word of a fixed list: its index; 0 if it is not there. */
+static int word_of(const struct claim *c, const char *part, const char *field,
+		   const char *const *words, int *ret, struct err *err)
+{
+	const char *word = json_str(c->spec, part, field);
+	char list[128] = "";
+	int rc = check_type(c, part, field, JSON_STRING, "word", err);
+
+	*ret = 0;
+	if (rc < 0 || !word)
+		return rc;
 	for (int i = 0; words[i]; i++) {
 		if (strcmp(words[i], word) == 0) {
 			*ret = i;
@@ -47,8 +67,8 @@ static int word_of(const struct claim *c, const char *field, const char *word,
 			sizeof(list) - strlen(list) - 1);
 		strncat(list, words[i], sizeof(list) - strlen(list) - 1);
 	}
-	return err_set(err, EINVAL, "GpuClaim %s: %s is \"%s\", which is none of %s", c->name,
-		       field, word, list);
+	return err_set(err, EINVAL, "GpuClaim %s: %s.%s is \"%s\", which is none of %s", c->name,
+		       part, field, word, list);
 }
 
 /* A whole number from min to max; 0 if it is not there. */
@@ -78,7 +98,10 @@ static int read_prefer(struct claim *c, struct err *err)
 	struct json_iter iter = json_items(c->spec, "devices", "preferIds");
 	const struct json *item;
 	uint32_t seen = 0;
+	int rc = check_type(c, "devices", "preferIds", JSON_ARRAY, "list", err);
 
+	if (rc < 0)
+		return rc;
 	while ((item = json_next(&iter))) {
 		int64_t id;
 
@@ -106,12 +129,9 @@ static int read_words(struct claim *c, struct err *err)
 	static const enum pick_mode mode_of[] = { PICK_PREFERRED, PICK_REQUIRED, PICK_IGNORE };
 	int policy, kind, mode, rc;
 
-	if ((rc = word_of(c, "devices.policy", json_str(c->spec, "devices", "policy"), policies, 0,
-			  &policy, err)) < 0 ||
-	    (rc = word_of(c, "devices.exclusivity", json_str(c->spec, "devices", "exclusivity"),
-			  kinds, 0, &kind, err)) < 0 ||
-	    (rc = word_of(c, "topology.mode", json_str(c->spec, "topology", "mode"), modes, 0,
-			  &mode, err)) < 0)
+	if ((rc = word_of(c, "devices", "policy", policies, &policy, err)) < 0 ||
+	    (rc = word_of(c, "devices", "exclusivity", kinds, &kind, err)) < 0 ||
+	    (rc = word_of(c, "topology", "mode", modes, &mode, err)) < 0)
 		return rc;
 	c->policy = policy_of[policy];
 	c->kind = kind_of[kind];
@@ -134,7 +154,10 @@ static int read_numbers(struct claim *c, struct err *err)
 static int check_parts(struct claim *c, struct err *err)
 {
 	const char *profile = json_str(c->spec, "devices", "migProfile");
+	int rc = check_type(c, "devices", "migProfile", JSON_STRING, "text", err);
 
+	if (rc < 0)
+		return rc;
 	c->profile = profile ? profile : "";
 	if (c->kind == ASK_MIG && !*c->profile)
 		return err_set(err, EINVAL,
@@ -243,7 +266,7 @@ static int read_labels(struct draft *d, const struct claim *c, struct err *err)
 {
 	struct json_iter iter = json_members(c->spec, "selector", "matchLabels");
 	struct json_member m;
-	int rc = 0;
+	int rc = check_type(c, "selector", "matchLabels", JSON_OBJECT, "mapping", err);
 
 	while (rc == 0 && json_next_member(&iter, &m)) {
 		const char *value = json_str(m.value);
@@ -258,12 +281,34 @@ static int read_labels(struct draft *d, const struct claim *c, struct err *err)
 	return rc;
 }
 
-/* What the node's network and storage must have, as labels that its agent sets. */
+/* An adapter that no node has is a wish that nothing can grant. */
+static int read_hcas(struct draft *d, const struct claim *c, struct err *err)
+{
+	struct json_iter iter = json_items(c->spec, "network", "preferredHcas");
+	const struct json *item;
+	int rc = check_type(c, "network", "preferredHcas", JSON_ARRAY, "list", err);
+
+	while (rc == 0 && (item = json_next(&iter))) {
+		const char *name = json_str(item);
+		uint8_t hca = name ? cluster_hca_find(d->cluster, name) : HCA_MAX;
+
+		if (!name)
+			rc = err_set(err, EINVAL,
+				     "GpuClaim %s: network.preferredHcas has an entry that is no "
+				     "name",
+				     c->name);
+		else if (hca < HCA_MAX)
+			d->request->prefer_hcas |= UINT64_C(1) << hca;
+	}
+	return rc;
+}
+
+/* What the node's network and storage must have, by its agent's report or by its labels. */
 static int read_fabric(struct draft *d, const struct claim *c, struct err *err)
 {
 	bool rdma = false, cufile = false;
 	int64_t ports = 0;
-	int rc = number_of(c, "network", "minPorts", 0, 1024, &ports, err);
+	int rc = number_of(c, "network", "minPorts", 0, PORTS_MAX, &ports, err);
 
 	if (rc < 0)
 		return rc;
@@ -275,31 +320,48 @@ static int read_fabric(struct draft *d, const struct claim *c, struct err *err)
 	if (json_bool(c->spec, &cufile, "storage", "cuFile") == -EINVAL)
 		return err_set(err, EINVAL,
 			       "GpuClaim %s: storage.cuFile is neither true nor false", c->name);
-	if (ports)
-		return err_set(err, ENOTSUP, "GpuClaim %s: network.minPorts is not supported yet",
-			       c->name);
-	if (rdma && (rc = draft_select(d, LABEL_RDMA, "true", err)) < 0)
-		return rc;
-	return cufile ? draft_select(d, LABEL_CUFILE, "true", err) : 0;
+	d->request->min_rdma_ports = (uint16_t)(rdma && !ports ? 1 : ports);
+	d->request->cufile = cufile;
+	return read_hcas(d, c, err);
 }
 
 /* `gangRef: name` and `gangRef: {name: name}` are the same. */
-static int read_gang_ref(struct draft *d, const struct claim *c, struct err *err)
+static int read_gang_ref(struct claim *c, struct err *err)
 {
 	const char *ref = json_str(c->spec, "gangRef");
-	int rc = json_i64(c->spec, &d->gang_min_members, "gangMinMembers");
+	int rc = json_i64(c->spec, &c->gang_min_members, "gangMinMembers");
 
-	d->gang_ref = ref ? ref : json_str(c->spec, "gangRef", "name");
-	if (d->gang_ref && !*d->gang_ref)
-		d->gang_ref = NULL;
+	c->gang = ref ? ref : json_str(c->spec, "gangRef", "name");
+	if (c->gang && !*c->gang)
+		c->gang = NULL;
 	if (rc == -ENOENT)
-		d->gang_min_members = 0;
-	else if (rc < 0 || d->gang_min_members < 1 || d->gang_min_members > INT32_MAX)
+		c->gang_min_members = 0;
+	else if (rc < 0 || c->gang_min_members < 1 || c->gang_min_members > INT32_MAX)
 		return err_set(err, EINVAL,
 			       "GpuClaim %s: gangMinMembers must be a whole number, 1 "
 			       "or more",
 			       c->name);
 	return 0;
+}
+
+/* All that can be told without a pod. */
+static int read_spec(struct claim *c, struct err *err)
+{
+	int rc;
+
+	if ((rc = read_words(c, err)) < 0 || (rc = read_numbers(c, err)) < 0 ||
+	    (rc = read_prefer(c, err)) < 0 || (rc = check_parts(c, err)) < 0 ||
+	    (rc = read_fabric(c, err)) < 0)
+		return rc;
+	return read_gang_ref(c, err);
+}
+
+int claim_check(const struct json *claim, struct err *err)
+{
+	const char *name = json_str(claim, "metadata", "name");
+	struct claim c = { .name = name ? name : "", .spec = json_get(claim, "spec") };
+
+	return read_spec(&c, err);
 }
 
 int read_claim(struct draft *d, struct err *err)
@@ -315,15 +377,16 @@ int read_claim(struct draft *d, struct err *err)
 		return err_set(err, ENOENT, "GpuClaim %s does not exist in namespace %s", c.name,
 			       d->source->namespace);
 	c.spec = json_get(object, "spec");
-	if ((rc = read_words(&c, err)) < 0 || (rc = read_numbers(&c, err)) < 0 ||
-	    (rc = read_prefer(&c, err)) < 0 || (rc = check_parts(&c, err)) < 0)
+	if ((rc = read_spec(&c, err)) < 0)
 		return rc;
 	rc = d->asked_by ? check_limits(d, &c, err) : add_devices(d, &c, err);
 	if (rc < 0)
 		return rc;
 	refine(d, &c);
 	d->leaves_required = c.mode == PICK_REQUIRED;
-	if ((rc = read_labels(d, &c, err)) < 0 || (rc = read_fabric(d, &c, err)) < 0)
+	d->gang_ref = c.gang;
+	d->gang_min_members = c.gang_min_members;
+	if ((rc = read_labels(d, &c, err)) < 0)
 		return rc;
-	return read_gang_ref(d, &c, err);
+	return select_fabric(d, &c, err);
 }

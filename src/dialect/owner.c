@@ -127,9 +127,10 @@ static bool number_in(const char *text, int64_t *ret)
 	return true;
 }
 
-static int64_t index_of(const struct json *pod, const char *name)
+int64_t pod_index(const struct json *pod)
 {
-	const char *dash = strrchr(name, '-');
+	const char *name = json_str(pod, "metadata", "name");
+	const char *dash = name ? strrchr(name, '-') : NULL;
 	int64_t index;
 
 	if (number_in(json_str(pod, "metadata", "labels", KEY_POD_INDEX), &index) ||
@@ -156,7 +157,7 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 				    .name = name,
 				    .uid = uid ? uid : "",
 				    .namespace = namespace ? namespace : "default",
-				    .index = index_of(pod, name) };
+				    .index = pod_index(pod) };
 	for (const struct json *at = pod; ret->owners_count < POD_OWNERS_MAX;) {
 		at = controller_of(at, ret->namespace, lookup);
 		if (!at)

@@ -20,4 +20,8 @@ bool owner_is_known(const struct json *owner);
  * completions; replicas elsewhere.  1 where nothing is said.  0, -EINVAL. */
 int owner_size(const struct json *owner, int64_t *ret, struct err *err);
 
+/* The index of a pod in its workload, or POD_INDEX_NONE (dialect.h): from its labels, else the
+ * ordinal of its name; of one that is still to be named (generateName) from its labels alone. */
+int64_t pod_index(const struct json *pod);
+
 #endif

@@ -22,6 +22,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kube/views/gpu.h"
+
 struct dialect_lookup;
 struct err;
 struct strbuf;
@@ -32,14 +34,6 @@ struct strbuf;
 enum webhook_path {
 	WEBHOOK_MUTATE,	  /* /mutate */
 	WEBHOOK_VALIDATE, /* /validate */
-};
-
-/* How GPUs get into the containers of the nodes (DESIGN: injection modes). */
-enum webhook_injection {
-	INJECTION_CDI,	    /* our agent hands out the decided ones: each container has a slot */
-	INJECTION_ENV,	    /* the NVIDIA runtime reads NVIDIA_VISIBLE_DEVICES */
-	INJECTION_EXTERNAL, /* NVIDIA's device plugin hands them out */
-	INJECTION_ALL,	    /* every container sees every GPU */
 };
 
 /* What else goes into containers with GPUs, since nodes differ. */
@@ -59,13 +53,13 @@ struct webhook_options {
 	size_t schedulers_count;
 	const char *const *accounts; /* users who may write decisions: scheduler, extender ... */
 	size_t accounts_count;
-	enum webhook_injection injection;
-	unsigned inject;	   /* of enum webhook_inject */
-	const char *runtime_class; /* for pods with GPUs that name none; NULL: leave it */
-	const char *mps_directory; /* of the MPS daemon's pipes */
-	const char *gdr_level;	   /* NCCL_NET_GDR_LEVEL of claims that need RDMA */
-	const char *cufile_path;   /* the cuFile configuration, of claims that need it */
-	const char *set_scheduler; /* for pods that ask for GPUs and name no scheduler of their
+	enum injection_mode injection; /* how GPUs get into the containers of the nodes */
+	unsigned inject;	       /* of enum webhook_inject */
+	const char *runtime_class;     /* for pods with GPUs that name none; NULL: leave it */
+	const char *mps_directory;     /* of the MPS daemon's pipes */
+	const char *gdr_level;	       /* NCCL_NET_GDR_LEVEL of claims that need RDMA */
+	const char *cufile_path;       /* the cuFile configuration, of claims that need it */
+	const char *set_scheduler;     /* for pods that ask for GPUs and name no scheduler of their
 				    * own (or default-scheduler); NULL: leave it */
 	/* Pods of other schedulers that ask for nvidia.com/gpu get variables too: where
 	 * kube-scheduler asks our extender.  Else nobody would fill the annotation, and the
@@ -86,7 +80,7 @@ extern const struct webhook_options webhook_options_default;
 int webhook_inject_add(struct webhook_options *options, const char *word, struct err *err);
 
 /* The mode of that name ("cdi", "env", "external", "all"): 0, -EINVAL. */
-int webhook_injection_parse(const char *word, enum webhook_injection *ret, struct err *err);
+int webhook_injection_parse(const char *word, enum injection_mode *ret, struct err *err);
 
 /* Whether they go together; to be asked once.  0, -EINVAL. */
 int webhook_options_check(const struct webhook_options *options, struct err *err);
