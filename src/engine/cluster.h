@@ -265,6 +265,10 @@ int cluster_pod_attach(struct cluster *c, struct pod *pod, uint32_t *ret); /* as
 void cluster_pod_discard(struct cluster *c, struct pod *pod);		   /* a detached one */
 /* The pod is being deleted: it holds what it holds, but does not count for even spread. */
 void cluster_pod_ending(struct cluster *c, uint32_t pod);
+/* Facts that only who looks for victims reads: when it started; whether its removal violates
+ * a budget now. */
+void cluster_pod_started(struct cluster *c, uint32_t pod, uint64_t started);
+void cluster_pod_disruptable(struct cluster *c, uint32_t pod, uint8_t disruptable);
 uint32_t cluster_pod_find(const struct cluster *c, const char *uid); /* or POD_NONE */
 const struct pod *cluster_pod(const struct cluster *c, uint32_t pod);
 uint32_t cluster_pods_count(const struct cluster *c);

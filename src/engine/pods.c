@@ -322,6 +322,16 @@ void cluster_pod_ending(struct cluster *c, uint32_t number)
 	pod->ending = 1;
 }
 
+void cluster_pod_started(struct cluster *c, uint32_t number, uint64_t started)
+{
+	c->pods.items[number]->started = started;
+}
+
+void cluster_pod_disruptable(struct cluster *c, uint32_t number, uint8_t disruptable)
+{
+	c->pods.items[number]->disruptable = disruptable;
+}
+
 void cluster_pod_remove(struct cluster *c, uint32_t number)
 {
 	cluster_pod_discard(c, cluster_pod_detach(c, number));

@@ -117,6 +117,24 @@ TEST(a_disruption_budget_goes_before_everything)
 	engine_free(e);
 }
 
+TEST(facts_about_a_pod_may_change_while_it_is_there)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 2 });
+	fleet_pod(e, "one", "a", whole(1), (struct pod_spec){ .started = 5 });
+	fleet_pod(e, "two", "a", whole(1), (struct pod_spec){ .started = 6 });
+	CHECK_STR(outcome(e, whole(1), 10), "two > a");
+	cluster_pod_started(c, cluster_pod_find(c, "one"), 7);
+	CHECK_STR(outcome(e, whole(1), 10), "one > a");
+	cluster_pod_disruptable(c, cluster_pod_find(c, "one"), 1);
+	CHECK_STR(outcome(e, whole(1), 10), "two > a");
+	cluster_pod_disruptable(c, cluster_pod_find(c, "one"), 0);
+	CHECK_STR(outcome(e, whole(1), 10), "one > a");
+	engine_free(e);
+}
+
 TEST(the_youngest_goes_and_then_the_first_node)
 {
 	struct engine *e = fleet_new();
