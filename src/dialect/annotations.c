@@ -298,6 +298,8 @@ static int add_decision(const struct annotations_input *in, struct arena *arena,
 	put_containers(&value, in);
 	strbuf_addf(&value, "},\"attempt\":%" PRIu32 ",\"scheduler\":", in->attempt);
 	strbuf_add_json(&value, in->scheduler, strlen(in->scheduler));
+	if (in->wish->index != WISH_INDEX_NONE)
+		strbuf_addf(&value, ",\"index\":%" PRIu32, in->wish->index);
 	strbuf_addf(&value, ",\"score\":%" PRId32 "}", d->score);
 	return add(list, arena, KEY_DECISION, &value, err);
 }

@@ -499,25 +499,59 @@ static int take_rules(struct draft *d, const struct rules_spec *rules, struct er
 	return rc < 0 ? no_memory(err) : 0;
 }
 
+/* Every rule; of a pod that is there the others count only for being the same as those of
+ * its siblings. */
+static int read_rules(struct draft *d, const struct json *spec, struct rules_spec *rules,
+		      struct err *err)
+{
+	int rc = read_spread(d, spec, rules, err);
+
+	if (rc == 0)
+		rc = read_groups(d, spec, rules, err);
+	if (rc == 0)
+		rc = read_ports(d, spec, rules, err);
+	if (rc == 0)
+		rc = read_pod_terms(d, json_get(spec, "affinity", "podAffinity", REQUIRED),
+				    "podAffinity", &rules->near, &rules->near_count, err);
+	if (rc == 0)
+		rc = read_pod_terms(d, json_get(spec, "affinity", "podAntiAffinity", REQUIRED),
+				    "podAntiAffinity", &rules->apart, &rules->apart_count, err);
+	return rc < 0 ? rc : take_rules(d, rules, err);
+}
+
+/* What a pod that is there means to others, as far as it can be read: its ports, and who it
+ * keeps away. */
+static int read_presence(struct draft *d, const struct json *spec, struct rules_spec *rules,
+			 struct err *err)
+{
+	struct rules_spec ports = { .namespace = rules->namespace }, all = ports;
+	int rc = read_ports(d, spec, &ports, err);
+
+	if (rc == -ENOMEM)
+		return rc;
+	all = ports;
+	rc = read_pod_terms(d, json_get(spec, "affinity", "podAntiAffinity", REQUIRED),
+			    "podAntiAffinity", &all.apart, &all.apart_count, err);
+	if (rc == 0)
+		rc = take_rules(d, &all, err);
+	if (rc == -EINVAL)
+		rc = take_rules(d, &ports, err);
+	return rc == -EINVAL ? 0 : rc;
+}
+
 int read_around(struct draft *d, struct err *err)
 {
 	const struct json *spec = json_get(d->source->object, "spec");
 	struct rules_spec rules = { .namespace = d->source->namespace,
 				    .tolerations = d->request->tolerations,
 				    .tolerations_count = d->request->tolerations_count };
-	int rc = read_spread(d, spec, &rules, err);
+	int rc = take_subject(d, err);
 
+	if (rc == -EINVAL && d->resident)
+		rc = 0;
 	if (rc == 0)
-		rc = read_groups(d, spec, &rules, err);
-	if (rc == 0)
-		rc = read_ports(d, spec, &rules, err);
-	if (rc == 0)
-		rc = read_pod_terms(d, json_get(spec, "affinity", "podAffinity", REQUIRED),
-				    "podAffinity", &rules.near, &rules.near_count, err);
-	if (rc == 0)
-		rc = read_pod_terms(d, json_get(spec, "affinity", "podAntiAffinity", REQUIRED),
-				    "podAntiAffinity", &rules.apart, &rules.apart_count, err);
-	if (rc == 0)
-		rc = take_subject(d, err);
-	return rc < 0 ? rc : take_rules(d, &rules, err);
+		rc = read_rules(d, spec, &rules, err);
+	if (rc == -EINVAL && d->resident)
+		rc = read_presence(d, spec, &rules, err);
+	return rc;
 }

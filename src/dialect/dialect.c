@@ -63,7 +63,7 @@ static int read_priority(struct draft *d, struct err *err)
 	return 0;
 }
 
-static int read_facts(struct draft *d, struct err *err)
+int read_facts(struct draft *d, struct err *err)
 {
 	const struct pod_source *s = d->source;
 	const char *scheduler = json_str(s->object, "spec", "schedulerName");
@@ -80,8 +80,7 @@ static int read_facts(struct draft *d, struct err *err)
 	return read_priority(d, err);
 }
 
-/* Messages quote what users wrote; terminals and logs must not take orders from it. */
-static void make_plain(char *text)
+void draft_make_plain(char *text)
 {
 	size_t left = strlen(text);
 
@@ -123,7 +122,7 @@ int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 	if (rc < 0)
 		wish_release(cluster, ret);
 	if (rc < 0 && err)
-		make_plain(err->text);
+		draft_make_plain(err->text);
 	return rc;
 }
 

@@ -64,6 +64,15 @@ int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 const struct pod_source *source, struct arena *arena, struct wish *ret,
 		 struct err *err);
 
+/* What a pod that is on a node already takes of it, whoever put it there.  What cannot be read
+ * is left out, with the first complaint in err->text; the rest stands: resources, labels,
+ * ports, whom it keeps away, and as many GPUs as its limits, its claim or its line of a map
+ * say.  A map counts only if source->index is known.  Gates and the node are not looked
+ * at.  0, -ENOMEM. */
+int dialect_read_resident(struct cluster *cluster, const struct dialect_lookup *lookup,
+			  const struct pod_source *source, struct arena *arena, struct wish *ret,
+			  struct err *err);
+
 /* Gives back the rules and the subject that the wish holds in the cluster; a pod that was
  * placed holds its own.  A cluster that goes takes them along. */
 void wish_release(struct cluster *cluster, struct wish *wish);

@@ -28,8 +28,10 @@ struct draft {
 	int64_t gang_min_members; /* of the claim, or 0 */
 	bool topology;		  /* speaks the topology dialect */
 	bool leaves_required;
+	bool resident; /* it is there already: what cannot be read is left out */
 };
 
+int read_facts(struct draft *d, struct err *err);    /* dialect.c: names, priority */
 int read_form(struct draft *d, struct err *err);     /* form.c: is it well-formed? */
 int read_needs(struct draft *d, struct err *err);    /* needs.c: CPU, memory, others */
 int read_place(struct draft *d, struct err *err);    /* place.c: labels, taints */
@@ -76,5 +78,8 @@ const char *draft_annotation(const struct draft *d, const char *key);
 
 /* Memory of the arena in the manner of printf; NULL if there is none. */
 char *draft_printf(const struct draft *d, const char *format, ...) PRINTF(2, 3);
+
+/* Messages quote what users wrote; terminals and logs must not take orders from it. */
+void draft_make_plain(char *text);
 
 #endif

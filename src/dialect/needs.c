@@ -31,6 +31,7 @@ struct tally {
 struct tallies {
 	struct tally items[TALLY_MAX];
 	unsigned count;
+	bool lenient; /* what cannot be read is left out */
 };
 
 enum role { ROLE_CONTAINER, ROLE_SIDECAR, ROLE_INIT, ROLE_POD, ROLE_OVERHEAD };
@@ -130,7 +131,7 @@ static int add_member(struct tallies *t, const struct json_member *m, enum role 
 	int rc = amount_of(m->value, m->key, where, &amount, err);
 	struct tally *tally = rc < 0 ? NULL : tally_of(t, m->key, err);
 	if (!tally)
-		return -EINVAL;
+		return t->lenient ? 0 : -EINVAL;
 	tally_add(tally, role, amount);
 	return 0;
 }
@@ -218,7 +219,7 @@ static int settle(struct draft *d, const struct tally *t, struct err *err)
 int read_needs(struct draft *d, struct err *err)
 {
 	const struct json *spec = json_get(d->source->object, "spec");
-	struct tallies t = { .count = 0 };
+	struct tallies t = { .lenient = d->resident };
 	int rc;
 
 	/* Sidecars before the containers: an init container counts those before it only. */
@@ -227,7 +228,10 @@ int read_needs(struct draft *d, struct err *err)
 	    (rc = add_resources(&t, json_get(spec, "resources"), ROLE_POD, "the pod", err)) < 0 ||
 	    (rc = add_overhead(&t, spec, err)) < 0)
 		return rc;
-	for (unsigned i = 0; i < t.count && rc == 0; i++)
+	for (unsigned i = 0; i < t.count && rc == 0; i++) {
 		rc = settle(d, &t.items[i], err);
+		if (rc == -EINVAL && d->resident)
+			rc = 0;
+	}
 	return rc;
 }

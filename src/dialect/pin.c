@@ -321,6 +321,9 @@ int read_map(struct draft *d, struct err *err)
 	d->wish->workload = workload_name(d, text);
 	if (!d->wish->workload)
 		return err_set(err, ENOMEM, "out of memory");
+	/* Which index one that is there has, its decision says; a free one is not its own. */
+	if (d->resident && d->source->index == POD_INDEX_NONE)
+		return 0;
 	d->wish->index = index_in(d, &map, d->wish->workload);
 	const struct map_line *line = placement_map_find(&map, d->wish->index);
 	if (!line)

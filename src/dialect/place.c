@@ -95,6 +95,9 @@ int read_place(struct draft *d, struct err *err)
 	const char *node = json_str(spec, "nodeName");
 	int rc;
 
+	/* Where it is, it is: only what rules about pods look at counts. */
+	if (d->resident)
+		return read_tolerations(d, spec, err);
 	if (json_len(spec, "schedulingGates"))
 		return err_set(err, EAGAIN, "the pod waits for its scheduling gates");
 	if (node && *node && (rc = draft_pin_node(d, node, "nodeName", err)) < 0)

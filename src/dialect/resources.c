@@ -284,6 +284,8 @@ static int read_list(struct draft *d, const char *list, bool init, struct err *e
 		c.name = c.box->name;
 		c.box->init = init;
 		rc = read_container(d, &c, err);
+		if (rc == -EINVAL && d->resident)
+			rc = 0;
 	}
 	return rc;
 }
