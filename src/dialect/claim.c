@@ -13,6 +13,7 @@
 #include "dialect/draft.h"
 #include "dialect/keys.h"
 #include "dialect/pack.h"
+#include "engine/cluster.h"
 #include "engine/pick.h"
 #include "wire/json.h"
 
@@ -262,76 +263,85 @@ static void refine(struct draft *d, const struct claim *c)
 	}
 }
 
-static int read_labels(struct draft *d, const struct claim *c, struct err *err)
+static int check_labels(const struct claim *c, struct err *err)
 {
 	struct json_iter iter = json_members(c->spec, "selector", "matchLabels");
 	struct json_member m;
 	int rc = check_type(c, "selector", "matchLabels", JSON_OBJECT, "mapping", err);
 
-	while (rc == 0 && json_next_member(&iter, &m)) {
-		const char *value = json_str(m.value);
-
-		if (!value)
-			return err_set(err, EINVAL,
-				       "GpuClaim %s: selector.matchLabels %s is no "
-				       "string",
-				       c->name, m.key);
-		rc = draft_select(d, m.key, value, err);
-	}
-	return rc;
-}
-
-/* An adapter that no node has is a wish that nothing can grant. */
-static int read_hcas(struct draft *d, const struct claim *c, struct err *err)
-{
-	struct json_iter iter = json_items(c->spec, "network", "preferredHcas");
-	const struct json *item;
-	int rc = check_type(c, "network", "preferredHcas", JSON_ARRAY, "list", err);
-
-	while (rc == 0 && (item = json_next(&iter))) {
-		const char *name = json_str(item);
-		uint8_t hca = name ? cluster_hca_find(d->cluster, name) : HCA_MAX;
-
-		if (!name)
+	while (rc == 0 && json_next_member(&iter, &m))
+		if (!json_str(m.value))
 			rc = err_set(err, EINVAL,
-				     "GpuClaim %s: network.preferredHcas has an entry that is no "
-				     "name",
-				     c->name);
-		else if (hca < HCA_MAX)
-			d->request->prefer_hcas |= UINT64_C(1) << hca;
-	}
+				     "GpuClaim %s: selector.matchLabels %s is no "
+				     "string",
+				     c->name, m.key);
 	return rc;
 }
 
-/* What the node's network and storage must have, by its agent's report or by its labels. */
-static int read_fabric(struct draft *d, const struct claim *c, struct err *err)
+static int select_labels(struct draft *d, const struct claim *c, struct err *err)
 {
-	bool rdma = false, cufile = false;
-	int64_t ports = 0;
-	int rc = number_of(c, "network", "minPorts", 0, PORTS_MAX, &ports, err);
+	struct json_iter iter = json_members(c->spec, "selector", "matchLabels");
+	struct json_member m;
+	int rc = 0;
 
-	if (rc < 0)
+	while (rc == 0 && json_next_member(&iter, &m))
+		rc = draft_select(d, m.key, json_str(m.value), err);
+	return rc;
+}
+
+/* What the node's network and storage must have. */
+static int read_fabric(struct claim *c, struct err *err)
+{
+	struct json_iter hcas = json_items(c->spec, "network", "preferredHcas");
+	const struct json *item;
+	int rc = number_of(c, "network", "minPorts", 0, PORTS_MAX, &c->ports, err);
+
+	if (rc < 0 ||
+	    (rc = check_type(c, "network", "preferredHcas", JSON_ARRAY, "list", err)) < 0)
 		return rc;
-	if (json_bool(c->spec, &rdma, "network", "rdmaRequired") == -EINVAL)
+	if (json_bool(c->spec, &c->rdma, "network", "rdmaRequired") == -EINVAL)
 		return err_set(err, EINVAL,
 			       "GpuClaim %s: network.rdmaRequired is neither true nor "
 			       "false",
 			       c->name);
-	if (json_bool(c->spec, &cufile, "storage", "cuFile") == -EINVAL)
+	if (json_bool(c->spec, &c->cufile, "storage", "cuFile") == -EINVAL)
 		return err_set(err, EINVAL,
 			       "GpuClaim %s: storage.cuFile is neither true nor false", c->name);
-	d->request->min_rdma_ports = (uint16_t)(rdma && !ports ? 1 : ports);
-	d->request->cufile = cufile;
-	return read_hcas(d, c, err);
+	while ((item = json_next(&hcas)))
+		if (!json_str(item))
+			return err_set(err, EINVAL,
+				       "GpuClaim %s: network.preferredHcas has an entry that is "
+				       "no name",
+				       c->name);
+	return 0;
+}
+
+static void ask_for_fabric(struct draft *d, const struct claim *c)
+{
+	struct json_iter hcas = json_items(c->spec, "network", "preferredHcas");
+	const struct json *item;
+
+	d->request->min_rdma_ports = (uint16_t)(c->rdma && !c->ports ? 1 : c->ports);
+	d->request->cufile = c->cufile;
+	/* An adapter that no node has is a wish that nothing can grant. */
+	while ((item = json_next(&hcas))) {
+		uint8_t hca = cluster_hca_find(d->cluster, json_str(item));
+
+		if (hca < HCA_MAX)
+			d->request->prefer_hcas |= UINT64_C(1) << hca;
+	}
 }
 
 /* `gangRef: name` and `gangRef: {name: name}` are the same. */
 static int read_gang_ref(struct claim *c, struct err *err)
 {
 	const char *ref = json_str(c->spec, "gangRef");
+	enum json_type type = json_type(c->spec, "gangRef");
 	int rc = json_i64(c->spec, &c->gang_min_members, "gangMinMembers");
 
 	c->gang = ref ? ref : json_str(c->spec, "gangRef", "name");
+	if (!c->gang && type != JSON_NONE && type != JSON_NULL)
+		return err_set(err, EINVAL, "GpuClaim %s: gangRef is no name", c->name);
 	if (c->gang && !*c->gang)
 		c->gang = NULL;
 	if (rc == -ENOENT)
@@ -351,7 +361,7 @@ static int read_spec(struct claim *c, struct err *err)
 
 	if ((rc = read_words(c, err)) < 0 || (rc = read_numbers(c, err)) < 0 ||
 	    (rc = read_prefer(c, err)) < 0 || (rc = check_parts(c, err)) < 0 ||
-	    (rc = read_fabric(c, err)) < 0)
+	    (rc = check_labels(c, err)) < 0 || (rc = read_fabric(c, err)) < 0)
 		return rc;
 	return read_gang_ref(c, err);
 }
@@ -386,7 +396,6 @@ int read_claim(struct draft *d, struct err *err)
 	d->leaves_required = c.mode == PICK_REQUIRED;
 	d->gang_ref = c.gang;
 	d->gang_min_members = c.gang_min_members;
-	if ((rc = read_labels(d, &c, err)) < 0)
-		return rc;
-	return select_fabric(d, &c, err);
+	ask_for_fabric(d, &c);
+	return select_labels(d, &c, err);
 }

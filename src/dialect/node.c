@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "dialect/dialect.h"
 #include "dialect/keys.h"
 #include "dialect/node_private.h"
@@ -176,6 +177,42 @@ static int read_network(struct node_reader *r, struct err *err)
 	return 0;
 }
 
+/* Ports that the agent counts; at least one for each adapter; else what the labels say. */
+static uint16_t rdma_ports(const struct node_reader *r)
+{
+	const char *yes = json_str(r->node, "metadata", "labels", LABEL_RDMA);
+	const char *text = json_str(r->node, "metadata", "labels", LABEL_RDMA_PORTS);
+	int64_t reported = 0;
+	uint32_t ports = 0;
+
+	if (json_i64(r->status, &reported, "status", "network", "rdmaPorts") == 0)
+		return (uint16_t)MIN(MAX(reported, 0), UINT16_MAX);
+	if (json_type(r->status, "status", "network", "hcas") == JSON_ARRAY)
+		return (uint16_t)MIN(json_len(r->status, "status", "network", "hcas"), UINT16_MAX);
+	if (text && parse_u32(text, strlen(text), &ports) == 0)
+		return (uint16_t)MIN(ports, UINT16_MAX);
+	return yes && strcmp(yes, "true") == 0;
+}
+
+static void read_fabric(struct node_reader *r)
+{
+	const char *label = json_str(r->node, "metadata", "labels", LABEL_CUFILE);
+	struct json_iter hcas = json_items(r->status, "status", "network", "hcas");
+	const struct json *item;
+
+	r->spec->rdma_ports = rdma_ports(r);
+	r->spec->cufile = label && strcmp(label, "true") == 0;
+	json_bool(r->status, &r->spec->cufile, "status", "storage", "cuFile");
+	/* Names are for preferences: one that there is no number for cannot be preferred. */
+	while ((item = json_next(&hcas))) {
+		const char *name = json_str(item);
+		uint8_t hca = name ? cluster_hca(r->cluster, name) : HCA_MAX;
+
+		if (hca < HCA_MAX)
+			r->spec->hcas |= UINT64_C(1) << hca;
+	}
+}
+
 int node_read(struct cluster *cluster, const struct json *node, const struct json *status,
 	      const struct node_options *options, struct arena *arena, struct node_spec *ret,
 	      struct err *err)
@@ -191,5 +228,6 @@ int node_read(struct cluster *cluster, const struct json *node, const struct jso
 	    (rc = read_resources(&r, err)) < 0 || (rc = read_domains(&r, err)) < 0 ||
 	    (rc = node_read_gpus(&r, err)) < 0)
 		return rc;
+	read_fabric(&r);
 	return read_network(&r, err);
 }

@@ -14,7 +14,8 @@
  *	     health: Healthy, numaNode: 0, loadPercent: 3, migEnabled: false, nvlinkPeers: [1]}
  *	  - ...
  *	  linksGBps: [[0, 900], [900, 0]]
- *	  network: {bandwidthGbps: 400}
+ *	  network: {bandwidthGbps: 400, rdmaPorts: 8, hcas: [mlx5_0, mlx5_1]}
+ *	  storage: {cuFile: true}
  *
  * GPU resources are counted by the engine card by card and are none of the node's others.
  */

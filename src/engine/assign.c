@@ -110,6 +110,10 @@ static enum verdict fit_node_part(const struct cluster *c, const struct request 
 		return TAINTED;
 	if (r->min_network_gbps && n->network_gbps < r->min_network_gbps)
 		return NO_NETWORK;
+	if (n->rdma_ports < r->min_rdma_ports)
+		return NO_RDMA;
+	if (r->cufile && !n->cufile)
+		return NO_CUFILE;
 	return fit_resources(r, n);
 }
 

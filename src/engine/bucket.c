@@ -30,12 +30,14 @@ struct node_kind {
 	const struct links *links;
 	const struct mig_geometry *mig;
 	struct resources allocatable;
+	uint64_t hcas;
 	uint32_t network_gbps;
 	uint16_t performance_milli;
+	uint16_t rdma_ports;
 	uint16_t gpus_count;
 	uint16_t extended_count, taints_count;
+	uint8_t cufile;
 	uint8_t unschedulable;
-	uint8_t unused[3];
 };
 
 #define EXTENDED_KEY_MAX 64
@@ -58,11 +60,14 @@ static size_t kind_bytes(const struct node *n, char *buf)
 	kind.links = n->links;
 	kind.mig = n->mig;
 	kind.allocatable = n->allocatable;
+	kind.hcas = n->hcas;
 	kind.network_gbps = n->network_gbps;
+	kind.rdma_ports = n->rdma_ports;
 	kind.performance_milli = n->performance_milli;
 	kind.gpus_count = n->gpus_count;
 	kind.extended_count = n->extended_count;
 	kind.taints_count = n->taints_count;
+	kind.cufile = n->cufile;
 	kind.unschedulable = n->unschedulable;
 	at = put(at, &kind, sizeof(kind));
 	for (uint32_t i = 0; i < n->gpus_count; i++) {

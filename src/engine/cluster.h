@@ -96,7 +96,10 @@ struct node_spec {
 	const struct taint *taints;
 	uint32_t taints_count;
 	uint32_t network_gbps;	    /* 0: unknown */
+	uint16_t rdma_ports;	    /* 0: none, or unknown */
+	uint64_t hcas;		    /* set of cluster_hca() */
 	uint16_t performance_milli; /* history, 1000 = as good as any; 0: unknown = 1000 */
+	bool cufile;		    /* GPUDirect Storage works */
 	bool unschedulable;
 };
 
@@ -112,6 +115,7 @@ struct node {
 	struct label *labels; /* sorted by key */
 	struct taint *taints;
 	uint64_t rank;	 /* order of names; ties go to the smallest */
+	uint64_t hcas;	 /* set of host channel adapters, cluster_hca() */
 	uint32_t domain; /* leaf */
 	uint32_t slot;	 /* place in the index: block * BLOCK_NODES + i */
 	uint32_t bucket;
@@ -124,9 +128,11 @@ struct node {
 	uint32_t total_milli;	 /* of healthy cards */
 	uint16_t top_core_milli; /* most core free on one card that takes shares */
 	uint16_t performance_milli;
+	uint16_t rdma_ports;
 	uint16_t extended_count, labels_count, taints_count;
 	uint8_t gpus_count;
 	uint8_t idle_gpus; /* how many are in `idle` */
+	uint8_t cufile;
 	uint8_t unschedulable;
 };
 
@@ -214,6 +220,11 @@ const char *cluster_model_name(const struct cluster *c, uint16_t model);
 uint32_t cluster_models(const struct cluster *c);
 /* GPU not booked, in thousandths of a card, on healthy cards of nodes of that model. */
 uint64_t cluster_model_free_milli(const struct cluster *c, uint16_t model);
+/* A number below HCA_MAX for the name of a host channel adapter; UINT8_MAX: there are too
+ * many, or out of memory.  Like the number of a string, it stays. */
+uint8_t cluster_hca(struct cluster *c, const char *name);
+/* The same for a name that is there: does not add it. */
+uint8_t cluster_hca_find(const struct cluster *c, const char *name);
 static inline uint32_t cluster_resource(struct cluster *c, const char *name)
 {
 	return cluster_intern(c, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cluster_names.c - numbers for strings and GPU models. */
+/* cluster_names.c - numbers for strings, GPU models and adapters. */
 #include "engine/cluster_private.h"
 
 #include <stdlib.h>
@@ -59,6 +59,30 @@ uint16_t cluster_model(struct cluster *c, const char *name)
 		return UINT16_MAX;
 	c->models[c->models_count] = id;
 	return (uint16_t)c->models_count++;
+}
+
+uint8_t cluster_hca_find(const struct cluster *c, const char *name)
+{
+	uint32_t id = cluster_find(c, name);
+
+	for (uint32_t i = 0; i < c->hcas_count; i++)
+		if (c->hcas[i] == id)
+			return (uint8_t)i;
+	return UINT8_MAX;
+}
+
+uint8_t cluster_hca(struct cluster *c, const char *name)
+{
+	uint8_t hca = cluster_hca_find(c, name);
+	uint32_t id;
+
+	if (hca != UINT8_MAX || c->hcas_count == HCA_MAX)
+		return hca;
+	id = cluster_intern(c, name);
+	if (id == UINT32_MAX)
+		return UINT8_MAX;
+	c->hcas[c->hcas_count] = id;
+	return (uint8_t)c->hcas_count++;
 }
 
 const char *cluster_model_name(const struct cluster *c, uint16_t model)

@@ -71,6 +71,8 @@ struct cluster {
 	VEC(char *) strings;
 	uint32_t models[MODEL_MAX]; /* string numbers */
 	uint32_t models_count;
+	uint32_t hcas[HCA_MAX]; /* string numbers */
+	uint32_t hcas_count;
 	uint64_t model_free_milli[MODEL_MAX];
 	struct map profile_ids; /* static parts of nodes, as bytes */
 	VEC(struct profile) profiles;

@@ -145,6 +145,8 @@ bool explain_shortage(const struct cluster *c, const struct request *r, uint32_t
 		return short_of(m, r->needs.pods, n->free.pods);
 	case NO_NETWORK:
 		return short_of(m, r->min_network_gbps, n->network_gbps);
+	case NO_RDMA:
+		return short_of(m, r->min_rdma_ports, n->rdma_ports);
 	case NO_EXTENDED:
 		return extended_shortage(r, n, m);
 	default:
@@ -173,6 +175,9 @@ static void ask_less(struct request *r, const struct explain_miss *m)
 		break;
 	case NO_NETWORK:
 		r->min_network_gbps = (uint32_t)left;
+		break;
+	case NO_RDMA:
+		r->min_rdma_ports = (uint16_t)left;
 		break;
 	case NO_EXTENDED:
 		for (uint32_t i = 0; i < r->extended_count; i++)
@@ -205,6 +210,9 @@ static bool drop_rule(struct request *r, enum verdict v)
 		return true;
 	case WRONG_DOMAIN:
 		r->domain = DOMAIN_NONE;
+		return true;
+	case NO_CUFILE:
+		r->cufile = 0;
 		return true;
 	case TAINTED:
 		r->tolerations[0] = (struct toleration){ .op = TOLERATE_EXISTS };
@@ -291,6 +299,9 @@ static void quantity_text(struct engine *e, const struct explain_miss *m, struct
 	else if (m->verdict == NO_EXTENDED)
 		strbuf_addf(out, "lacks %" PRId64 " of %s", m->lacks,
 			    cluster_string(engine_cluster(e), m->resource));
+	else if (m->verdict == NO_RDMA)
+		strbuf_addf(out, "lacks %" PRId64 " RDMA port%s", m->lacks,
+			    m->lacks > 1 ? "s" : "");
 	else if (m->verdict == NO_FREE_GPU)
 		free_gpus_text(e, m, out);
 	else if (m->verdict == NO_GPU_CORE)
@@ -316,6 +327,8 @@ void explain_miss(struct engine *e, const struct explanation *x, struct strbuf *
 		strbuf_puts(out, "would fit but for its labels");
 	else if (m->verdict == WRONG_DOMAIN)
 		strbuf_puts(out, "would fit but for its place in the fabric");
+	else if (m->verdict == NO_CUFILE)
+		strbuf_puts(out, "would fit but for GPUDirect Storage");
 	else if (m->verdict == WRONG_MODEL)
 		strbuf_puts(out, "would fit but for the model of its GPUs");
 	else

@@ -133,10 +133,13 @@ static int node_fill(struct cluster *c, const struct node_spec *spec, struct nod
 		.links = spec->links,
 		.mig = spec->mig,
 		.network_gbps = spec->network_gbps,
+		.rdma_ports = spec->rdma_ports,
+		.hcas = spec->hcas,
 		.performance_milli = spec->performance_milli ? spec->performance_milli : 1000,
 		.extended_count = (uint16_t)spec->extended_count,
 		.labels_count = (uint16_t)spec->labels_count,
 		.taints_count = (uint16_t)spec->taints_count,
+		.cufile = spec->cufile,
 		.unschedulable = spec->unschedulable,
 		.first_pod = POD_NONE,
 	};

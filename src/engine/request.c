@@ -24,7 +24,7 @@
 /* Bytes that no field owns would make equal requests differ. */
 static_assert(ASK_PLAIN_BYTES == 4 + 2 * 2 + 4 + 2 + 2 + 3 * 4 + 1 + GPU_MAX + 23,
 	      "a gap among the plain fields of struct ask");
-static_assert(TAIL_BYTES == 6 + 2 + 5 * 4, "a gap in the tail of struct request");
+static_assert(TAIL_BYTES == 6 + 2 + 8 + 6 * 4, "a gap in the tail of struct request");
 static_assert(sizeof(struct resources) == 4 * 8, "a gap in struct resources");
 static_assert(sizeof(struct extended) == 16, "a gap in struct extended");
 static_assert(sizeof(struct label) == 8, "a gap in struct label");

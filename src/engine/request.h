@@ -21,7 +21,8 @@
 #define ASK_MAX	       16   /* containers of a pod that get GPUs */
 #define MODEL_MAX      256  /* GPU models in one cluster */
 #define MODEL_NONE     UINT16_MAX
-#define EXTENDED_MAX   8 /* other resources of one pod */
+#define HCA_MAX	       64 /* names of host channel adapters in one cluster */
+#define EXTENDED_MAX   8  /* other resources of one pod */
 #define SELECTOR_MAX   16
 #define TOLERATION_MAX 16
 #define NODE_NONE      UINT32_MAX
@@ -122,8 +123,10 @@ struct request {
 	uint8_t asks_count, extended_count, selector_count, tolerations_count;
 	uint8_t strategy; /* enum strategy */
 	uint8_t latency_sensitive;
-	uint16_t unused;
+	uint16_t min_rdma_ports;   /* 0: none needed */
+	uint64_t prefer_hcas;	   /* set of cluster_hca(): rather a node with one of these */
 	uint32_t min_network_gbps; /* Gbit/s */
+	uint32_t cufile;	   /* 1: only where GPUDirect Storage works */
 	uint32_t node;		   /* pinned node, NODE_NONE: any */
 	uint32_t domain;	   /* only below this domain; DOMAIN_NONE: anywhere */
 	uint32_t prefer_domain;	   /* rather below this one */

@@ -34,6 +34,7 @@ int32_t score_local(const struct scorer *s, const struct request *r, const struc
 		    const struct assignment *a, struct parts *parts)
 {
 	struct parts p = { 0 };
+	int32_t bonus = 0;
 
 	p.availability = s->policy->score(s, r, n, a);
 	if (s->policy->bare) {
@@ -41,11 +42,14 @@ int32_t score_local(const struct scorer *s, const struct request *r, const struc
 			*parts = p;
 		return p.availability;
 	}
+	/* Like a preferred domain: it outweighs everything but a price. */
+	if (r->prefer_hcas & n->hcas)
+		bonus = PART_MAX;
 	p.alignment = alignment_part(r, n, a);
 	p.performance = MIN(n->performance_milli, 1000) * (PART_MAX / 1000);
 	if (parts)
 		*parts = p;
-	return weigh(p.availability, s->weights.availability) +
+	return bonus + weigh(p.availability, s->weights.availability) +
 	       weigh(p.alignment, s->weights.alignment) +
 	       weigh(p.performance, s->weights.performance);
 }

@@ -61,6 +61,13 @@ static const struct words table[VERDICT_COUNT] = {
 			 "network bandwidth unknown or too low "
 			 "(label topology.scheduler/network-bandwidth)",
 			 false },
+	[NO_RDMA] = { "no-rdma",
+		      "too few RDMA ports, or not reported (label gpu.scheduling/rdma-ports)",
+		      false },
+	[NO_CUFILE] = { "no-cufile",
+			"node(s) had no GPUDirect Storage, or not reported "
+			"(label gpu.scheduling/cufile)",
+			false },
 	[WRONG_DOMAIN] = { "wrong-domain", "node(s) were outside the required domain", false },
 };
 
@@ -122,6 +129,11 @@ static bool text_with_figure(enum verdict v, const struct request *r, char *buf,
 			 "network bandwidth unknown or below %u Gbit/s "
 			 "(label topology.scheduler/network-bandwidth)",
 			 (unsigned)r->min_network_gbps);
+	else if (v == NO_RDMA && r->min_rdma_ports)
+		snprintf(buf, size,
+			 "fewer than %u RDMA port(s), or not reported "
+			 "(label gpu.scheduling/rdma-ports)",
+			 (unsigned)r->min_rdma_ports);
 	else if (v == NO_MIG_PROFILE && profile)
 		snprintf(buf, size, "node(s) didn't support MIG profile %.*s", width, profile);
 	else if (v == NO_MIG_SLICE && profile)

@@ -28,6 +28,8 @@ enum verdict {
 	NOT_NEAR,	 /* pod affinity */
 	TAINTED,
 	NO_NETWORK, /* network bandwidth unknown or too low */
+	NO_RDMA,    /* too few RDMA ports */
+	NO_CUFILE,  /* no GPUDirect Storage */
 	TOO_MANY_PODS,
 	NO_PORT,   /* a host port is taken */
 	UNEVEN,	   /* topology spread */

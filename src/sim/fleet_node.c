@@ -63,6 +63,9 @@ int fleet_check_keys(const struct json *group, struct err *err)
 		{ "labels", SHAPE_OBJECT },
 		{ "taints", SHAPE_LIST },
 		{ "networkGbps", SHAPE_NUMBER },
+		{ "rdmaPorts", SHAPE_NUMBER },
+		{ "hcas", SHAPE_LIST },
+		{ "cuFile", SHAPE_BOOL },
 		{ "unschedulable", SHAPE_BOOL },
 		{ "unhealthy", SHAPE_LIST },
 		{ "mig", SHAPE_BOOL | SHAPE_LIST },
@@ -361,6 +364,31 @@ static uint32_t labelled_bandwidth(const struct builder *b)
 	return label && dialect_parse_bandwidth(label, &gbps) == 0 ? gbps : 0;
 }
 
+/* RDMA and GPUDirect Storage, which elsewhere the agent reports. */
+static int build_fabric(struct builder *b, struct err *err)
+{
+	struct json_iter hcas = json_items(b->json, "hcas");
+	const struct json *item;
+	int64_t ports;
+	int rc = fleet_number(b->json, "rdmaPorts", 0, UINT16_MAX,
+			      (int64_t)json_len(b->json, "hcas"), &ports, err);
+
+	if (rc < 0)
+		return rc;
+	while ((item = json_next(&hcas))) {
+		const char *name = json_str(item);
+		uint8_t hca = name ? cluster_hca(b->cluster, name) : HCA_MAX;
+
+		if (hca >= HCA_MAX)
+			return err_set(err, EINVAL,
+				       "hcas must be names, %d different ones at most", HCA_MAX);
+		b->spec->hcas |= UINT64_C(1) << hca;
+	}
+	b->spec->rdma_ports = (uint16_t)ports;
+	json_bool(b->json, &b->spec->cufile, "cuFile");
+	return 0;
+}
+
 static int build_facts(struct builder *b, struct err *err)
 {
 	int64_t network, performance;
@@ -389,7 +417,7 @@ static int build(const struct fleet *f, uint32_t i, struct cluster *c, struct no
 	if ((rc = build_gpus(&b, err)) < 0 || (rc = mark_gpus(&b, err)) < 0 ||
 	    (rc = build_resources(&b, err)) < 0 || (rc = build_extras(&b, err)) < 0 ||
 	    (rc = build_labels(&b, err)) < 0 || (rc = build_taints(&b, err)) < 0 ||
-	    (rc = build_facts(&b, err)) < 0) {
+	    (rc = build_facts(&b, err)) < 0 || (rc = build_fabric(&b, err)) < 0) {
 		fleet_prefix(f, node->group, node->name, err);
 		return rc;
 	}

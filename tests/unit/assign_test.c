@@ -172,6 +172,29 @@ TEST(a_required_domain_and_a_network_must_be_there)
 	engine_free(e);
 }
 
+TEST(rdma_ports_and_storage_are_what_the_node_has)
+{
+	struct engine *e = fleet_new();
+	struct box b = BOX("a", 1), silent = BOX("silent", 1);
+	struct request r = whole(1);
+	uint32_t a, other;
+
+	b.spec.rdma_ports = 2;
+	b.spec.cufile = true;
+	a = box_add(e, &b);
+	other = box_add(e, &silent);
+	r.min_rdma_ports = 2;
+	CHECK_VERDICT(verdict_on(e, r, a), FITS);
+	CHECK_VERDICT(verdict_on(e, r, other), NO_RDMA);
+	r.min_rdma_ports = 3;
+	CHECK_VERDICT(verdict_on(e, r, a), NO_RDMA);
+	r.min_rdma_ports = 0;
+	r.cufile = 1;
+	CHECK_VERDICT(verdict_on(e, r, a), FITS);
+	CHECK_VERDICT(verdict_on(e, r, other), NO_CUFILE);
+	engine_free(e);
+}
+
 TEST(each_resource_of_the_node_fits_to_the_last_bit)
 {
 	struct engine *e = fleet_new();

@@ -35,14 +35,17 @@ TEST(every_field_of_a_claim_is_read)
 	bench_init(&b);
 	/* Labels that some node has. */
 	CHECK(cluster_intern(b.cluster, "pool") && cluster_intern(b.cluster, "x"));
-	CHECK(cluster_intern(b.cluster, LABEL_RDMA) && cluster_intern(b.cluster, LABEL_CUFILE));
+	CHECK_INT(cluster_hca(b.cluster, "mlx5_0"), 0);
+	CHECK_INT(cluster_hca(b.cluster, "mlx5_1"), 1);
 	CHECK(bench_read(
 		      &b,
 		      PLAIN CLAIM(
 			      "{devices: {count: 2, policy: preferIds, preferIds: [5, 3, 99, 5]},"
 			      " selector: {matchLabels: {pool: x}},"
 			      " topology: {mode: Required, minBandwidthGBps: 400},"
-			      " network: {rdmaRequired: true}, storage: {cuFile: true},"
+			      " network: {rdmaRequired: true, minPorts: 3,"
+			      " preferredHcas: [mlx5_1, nobody_has_it]},"
+			      " storage: {cuFile: true},"
 			      " gangRef: team, gangMinMembers: 4}")) == 0);
 	const struct ask *ask = &b.wish.request.asks[0];
 	CHECK_INT(ask->policy, PICK_PREFER);
@@ -51,7 +54,10 @@ TEST(every_field_of_a_claim_is_read)
 	CHECK_INT(ask->prefer[1], 3);
 	CHECK_INT(ask->bandwidth_mode, PICK_REQUIRED);
 	CHECK_INT(ask->min_gbps, 400);
-	CHECK_INT(b.wish.request.selector_count, 3);
+	CHECK_INT(b.wish.request.selector_count, 1);
+	CHECK_INT(b.wish.request.min_rdma_ports, 3);
+	CHECK_INT(b.wish.request.prefer_hcas, 1 << 1);
+	CHECK_INT(b.wish.request.cufile, 1);
 	CHECK_STR(b.wish.gang.name, "default/team");
 	CHECK_INT(b.wish.gang.members, 4);
 	CHECK_INT(b.wish.gang.leaves, LEAVES_REQUIRED);
@@ -144,6 +150,29 @@ TEST(shares_of_several_containers_lie_together_on_the_cards_of_the_claim)
 	bench_done(&b);
 }
 
+TEST(rdma_that_is_required_is_one_port_unless_more_are_asked_for)
+{
+	static const struct {
+		const char *network;
+		unsigned ports;
+	} rows[] = {
+		{ PLAIN CLAIM("{devices: {count: 1}}"), 0 },
+		{ PLAIN CLAIM("{devices: {count: 1}, network: {rdmaRequired: false}}"), 0 },
+		{ PLAIN CLAIM("{devices: {count: 1}, network: {rdmaRequired: true}}"), 1 },
+		{ PLAIN CLAIM("{devices: {count: 1}, network: {minPorts: 2}}"), 2 },
+		{ PLAIN CLAIM("{devices: {count: 1}, network: {minPorts: 0, rdmaRequired: true}}"),
+		  1 },
+	};
+	struct bench b;
+
+	bench_init(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CHECKF(bench_read(&b, rows[i].network) == 0, "row %zu: %s", i, b.err.text);
+		CHECKF(b.wish.request.min_rdma_ports == rows[i].ports, "row %zu", i);
+	}
+	bench_done(&b);
+}
+
 TEST(claims_that_make_no_sense_are_refused)
 {
 	static const struct bad_pod rows[] = {
@@ -184,8 +213,26 @@ TEST(claims_that_make_no_sense_are_refused)
 		  "GpuClaim c: devices.preferIds has an entry that is no GPU id", 0 },
 		{ PLAIN CLAIM("{devices: {count: 1}, selector: {matchLabels: {a: 1}}}"),
 		  "GpuClaim c: selector.matchLabels a is no string", 0 },
-		{ PLAIN CLAIM("{devices: {count: 1}, network: {minPorts: 2}}"),
-		  "GpuClaim c: network.minPorts is not supported yet", ENOTSUP },
+		{ PLAIN CLAIM("{devices: {count: 1, policy: ''}}"),
+		  "GpuClaim c: devices.policy is \"\", which is none of contiguous, spread or "
+		  "preferIds",
+		  0 },
+		{ PLAIN CLAIM("{devices: {count: 1, exclusivity: 1}}"),
+		  "GpuClaim c: devices.exclusivity is no word", 0 },
+		{ PLAIN CLAIM("{devices: {count: 1, preferIds: 1}}"),
+		  "GpuClaim c: devices.preferIds is no list", 0 },
+		{ PLAIN CLAIM("{devices: {count: 1, migProfile: 1}}"),
+		  "GpuClaim c: devices.migProfile is no text", 0 },
+		{ PLAIN CLAIM("{devices: {count: 1}, selector: {matchLabels: [a]}}"),
+		  "GpuClaim c: selector.matchLabels is no mapping", 0 },
+		{ PLAIN CLAIM("{devices: {count: 1}, network: {minPorts: 1025}}"),
+		  "GpuClaim c: network.minPorts is 1025, it must be from 0 to 1024", 0 },
+		{ PLAIN CLAIM("{devices: {count: 1}, network: {preferredHcas: mlx5_0}}"),
+		  "GpuClaim c: network.preferredHcas is no list", 0 },
+		{ PLAIN CLAIM("{devices: {count: 1}, network: {preferredHcas: [1]}}"),
+		  "GpuClaim c: network.preferredHcas has an entry that is no name", 0 },
+		{ PLAIN CLAIM("{devices: {count: 1}, gangRef: 3}"),
+		  "GpuClaim c: gangRef is no name", 0 },
 		{ PLAIN CLAIM("{devices: {count: 1}, network: {rdmaRequired: 3}}"),
 		  "GpuClaim c: network.rdmaRequired is neither true nor false", 0 },
 		{ PLAIN CLAIM("{devices: {count: 1}, storage: {cuFile: 3}}"),

@@ -163,6 +163,42 @@ TEST(what_the_agent_reports_wins)
 	bench_done(&b);
 }
 
+TEST(rdma_and_storage_are_as_reported_or_else_as_labelled)
+{
+	static const struct {
+		const char *node, *status;
+		unsigned ports, hcas;
+		bool cufile;
+	} rows[] = {
+		{ NODE("a: b"), NULL, 0, 0, false },
+		{ NODE("gpu.scheduling/rdma: 'true', gpu.scheduling/cufile: 'true'"), NULL, 1, 0,
+		  true },
+		{ NODE("gpu.scheduling/rdma: 'false', gpu.scheduling/cufile: 'no'"), NULL, 0, 0,
+		  false },
+		{ NODE("gpu.scheduling/rdma-ports: '4'"), NULL, 4, 0, false },
+		{ NODE("gpu.scheduling/rdma-ports: four"), NULL, 0, 0, false },
+		{ NODE("gpu.scheduling/rdma-ports: '4', gpu.scheduling/cufile: 'true'"),
+		  "status: {network: {rdmaPorts: 0}, storage: {cuFile: false}}\n", 0, 0, false },
+		{ NODE("a: b"),
+		  "status: {network: {rdmaPorts: 8, hcas: [mlx5_0, mlx5_1]}, storage: {cuFile: "
+		  "true}}\n",
+		  8, 3, true },
+		/* The same names have the same numbers. */
+		{ NODE("a: b"), "status: {network: {hcas: [mlx5_1, 7, irdma0]}}\n", 3, 2 | 4,
+		  false },
+	};
+	struct bench b;
+
+	bench_init(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CHECK_INT(read(&b, rows[i].node, rows[i].status), 0);
+		CHECKF(b.spec.rdma_ports == rows[i].ports && b.spec.hcas == rows[i].hcas &&
+			       b.spec.cufile == rows[i].cufile,
+		       "row %zu", i);
+	}
+	bench_done(&b);
+}
+
 TEST(what_cannot_be_is_said_in_a_sentence)
 {
 	static const struct {

@@ -193,6 +193,45 @@ TEST(nodes_are_told_apart_by_network_and_by_taints)
 	engine_free(e);
 }
 
+TEST(an_adapter_that_is_preferred_decides_and_excludes_nobody)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	struct box plain = BOX("a", 2), one = BOX("b", 2), other = BOX("c", 2);
+	struct request r = whole(1);
+
+	one.spec.hcas = UINT64_C(1) << cluster_hca(c, "mlx5_0");
+	other.spec.hcas = UINT64_C(1) << cluster_hca(c, "mlx5_1");
+	box_add(e, &plain);
+	box_add(e, &one);
+	box_add(e, &other);
+	CHECK_STR(choice(e, r), "a");
+	r.prefer_hcas = UINT64_C(1) << cluster_hca_find(c, "mlx5_1");
+	CHECK_STR(choice(e, r), "c");
+	r.prefer_hcas |= UINT64_C(1) << cluster_hca_find(c, "mlx5_0");
+	CHECK_STR(choice(e, r), "b");
+	put(e, "first", cluster_node_find(c, "b"), whole(2));
+	CHECK_STR(choice(e, r), "c");
+	put(e, "second", cluster_node_find(c, "c"), whole(2));
+	CHECK_STR(choice(e, r), "a");
+	engine_free(e);
+}
+
+TEST(adapters_beyond_the_last_number_cannot_be_preferred)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	char name[16];
+
+	for (unsigned i = 0; i < HCA_MAX + 2; i++) {
+		snprintf(name, sizeof(name), "hca%u", i);
+		CHECK_INT(cluster_hca(c, name), i < HCA_MAX ? i : UINT8_MAX);
+	}
+	CHECK_INT(cluster_hca_find(c, "hca7"), 7);
+	CHECK_INT(cluster_hca_find(c, "hca65"), UINT8_MAX);
+	engine_free(e);
+}
+
 TEST(nodes_are_told_apart_by_their_media_extensions)
 {
 	struct engine *e = fleet_new();

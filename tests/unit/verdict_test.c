@@ -66,6 +66,11 @@ TEST(a_text_carries_the_figure_of_the_request)
 					"(label topology.scheduler/network-bandwidth)");
 	CHECK_STR(text(NO_NETWORK, NULL), "network bandwidth unknown or too low "
 					  "(label topology.scheduler/network-bandwidth)");
+	r.min_rdma_ports = 2;
+	CHECK_STR(text(NO_RDMA, &r), "fewer than 2 RDMA port(s), or not reported "
+				     "(label gpu.scheduling/rdma-ports)");
+	CHECK_STR(text(NO_RDMA, NULL), "too few RDMA ports, or not reported "
+				       "(label gpu.scheduling/rdma-ports)");
 	/* What is merely preferred refuses nothing. */
 	ask->bandwidth_mode = PICK_PREFERRED;
 	CHECK_STR(text(NO_BANDWIDTH, &r), "Insufficient NVLink bandwidth");
@@ -97,7 +102,8 @@ TEST(only_what_pods_hold_can_be_cured_by_removing_them)
 	static const enum verdict lasting[] = {
 		FITS,	    NODE_GONE,	  UNSCHEDULABLE,   WRONG_NODE,	WRONG_LABELS,
 		TAINTED,    NO_GPU,	  WRONG_MODEL,	   NO_SUCH_GPU, NO_MIG_PROFILE,
-		NO_NETWORK, WRONG_DOMAIN, NO_SPREAD_LABEL, NOT_NEAR,
+		NO_NETWORK, WRONG_DOMAIN, NO_SPREAD_LABEL, NOT_NEAR,	NO_RDMA,
+		NO_CUFILE,
 	};
 	bool expect[VERDICT_COUNT];
 
