@@ -8,13 +8,17 @@
  * Parked items are kept by class: items that ask for the same are helped by the same, so an
  * event is judged once for a class, and only its first item becomes ready.  If that is
  * placed the next follows it; if it is refused again, the class sleeps on.  So a freed GPU
- * wakes one pod, not ten thousand that wait for one.
+ * wakes one pod, not ten thousand that wait for one.  A woken item that leaves the question
+ * open (it is removed, asks for something else now, or fails twice in a row) has the next
+ * follow too.  A class waits for all that its items were refused for since it was last empty:
+ * what would help one of them would help the others.
  *
  * An event that arrives while an item is out is not lost: an item that is refused for
  * something that happened since it was popped is tried again.
  *
- * Pure: time is an argument.  Expect tens of thousands parked, tens ready; parking is O(1), an
- * event costs one look at each class that waits for its kind.
+ * Pure: time is an argument, and never goes back.  Expect tens of thousands parked, tens
+ * ready; parking is O(1) for items that come in their order (else O(log n)), an event costs
+ * one look at each class that waits for its kind.
  */
 #ifndef GS_SCHEDULER_PENDING_H
 #define GS_SCHEDULER_PENDING_H
@@ -50,15 +54,17 @@ struct pending_item {
 	/* -- */
 	uint8_t place; /* enum pending_place */
 	uint8_t added;
-	uint32_t wakes;	    /* parked: what helps */
-	uint32_t refusals;  /* so far; a success or pending_reset() clears them */
-	uint32_t failures;  /* in a row */
-	uint32_t position;  /* in its heap */
-	uint64_t until_ms;  /* of its backoff */
-	uint64_t popped;    /* number of the last event then */
-	uint64_t parked_ms; /* since when */
-	struct pending_class *class;
-	struct pending_item *next, *previous; /* in its class */
+	uint8_t changed;		      /* out: it has, since it was popped */
+	uint32_t wakes;			      /* parked: what helps */
+	uint32_t refusals;		      /* so far; pending_wake_item() clears them */
+	uint32_t failures;		      /* in a row */
+	uint32_t position;		      /* in the heap of its place */
+	uint32_t early;			      /* backing off: in the heap of what comes early */
+	uint64_t until_ms;		      /* of its backoff */
+	uint64_t popped;		      /* number of the last event then */
+	uint64_t parked_ms;		      /* since when */
+	struct pending_class *class;	      /* parked in it, or woken from it */
+	struct pending_item *next, *previous; /* parked: by time */
 };
 
 struct pending_options {
@@ -72,33 +78,40 @@ struct pending_options {
 struct pending *pending_new(const struct pending_options *options); /* NULL: out of memory */
 void pending_free(struct pending *q); /* items are the caller's; NULL is fine */
 
-/* Ready at once.  0, -EEXIST, -ENOSPC at max_items, -ENOMEM. */
+/* Ready at once.  The item is zero but for the caller's fields, or was removed.  0, -EEXIST,
+ * -ENOSPC at max_items, -ENOMEM. */
 int pending_add(struct pending *q, struct pending_item *item, uint64_t now_ms);
 /* Out of the queue for good, wherever it is.  Fine if it was never added. */
 void pending_remove(struct pending *q, struct pending_item *item);
 
-/* The next to decide on, or NULL.  It is out until one of the next four.  When nothing is
- * ready, what backs off comes early. */
+/* The next to decide on, or NULL.  It is out until one of the next four, which do nothing
+ * when it has been removed meanwhile.  When nothing is ready, what backs off comes early, by
+ * priority and arrival; but what failed waits for its time. */
 struct pending_item *pending_pop(struct pending *q, uint64_t now_ms);
 
 /* It is placed: leaves the queue; the next of its class follows. */
 void pending_placed(struct pending *q, struct pending_item *item);
 /* It does not fit, or is wrong in itself: parked until one of `wakes`, or, if one of these
  * happened since it was popped, backing off.  `class`: equal for items that ask for the same
- * (a hash of the request); 0: like no other.  0, -ENOMEM (then it backs off). */
+ * (a hash of the request); 0: like no other.  0, -ENOMEM (then it has failed). */
 int pending_refused(struct pending *q, struct pending_item *item, uint64_t class, uint32_t wakes,
 		    uint64_t now_ms);
 /* Something failed that is not its fault (a lost lock, an error): backs off. */
 void pending_failed(struct pending *q, struct pending_item *item, uint64_t now_ms);
 /* Decide again at once, without counting it. */
 void pending_again(struct pending *q, struct pending_item *item);
+/* It has a place, and stays out while it is bound, which takes a while: the next of its class
+ * follows already, instead of with pending_placed(). */
+void pending_follow(struct pending *q, struct pending_item *item);
 
-/* Its priority or arrival has changed; or it has itself: then it is ready again. */
+/* Its priority or arrival has changed; or it has itself: then it is ready again, or, if it is
+ * out, backs off when it is refused. */
 void pending_moved(struct pending *q, struct pending_item *item);
 void pending_wake_item(struct pending *q, struct pending_item *item, uint64_t now_ms);
 
-/* Something happened.  Of each class that waits for it, `helps` (NULL: yes) is asked with its
- * first item whether it could. */
+/* Something happened (one kind, or several at once).  Of each class that waits for it, `helps`
+ * (NULL: yes) is asked once, with its first item, whether it could.  It leaves the queue as it
+ * is. */
 void pending_event(struct pending *q, enum pending_wake wake, uint64_t now_ms,
 		   bool (*helps)(void *context, struct pending_item *item), void *context);
 
@@ -106,6 +119,6 @@ void pending_event(struct pending *q, enum pending_wake wake, uint64_t now_ms,
 uint64_t pending_tick(struct pending *q, uint64_t now_ms);
 
 uint32_t pending_count(const struct pending *q, enum pending_place place);
-bool pending_has_ready(const struct pending *q);
+bool pending_has_ready(const struct pending *q); /* pending_pop() has one, at any time */
 
 #endif
