@@ -142,6 +142,20 @@ int64_t pod_index(const struct json *pod)
 	return POD_INDEX_NONE;
 }
 
+uint32_t pod_owners(const struct json *pod, const char *namespace,
+		    const struct dialect_lookup *lookup, const struct json **ret)
+{
+	uint32_t count = 0;
+
+	for (const struct json *at = pod; count < POD_OWNERS_MAX;) {
+		at = controller_of(at, namespace, lookup);
+		if (!at)
+			break;
+		ret[count++] = at;
+	}
+	return count;
+}
+
 int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 		    struct pod_source *ret, struct err *err)
 {
@@ -158,11 +172,6 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 				    .uid = uid ? uid : "",
 				    .namespace = namespace ? namespace : "default",
 				    .index = pod_index(pod) };
-	for (const struct json *at = pod; ret->owners_count < POD_OWNERS_MAX;) {
-		at = controller_of(at, ret->namespace, lookup);
-		if (!at)
-			break;
-		ret->owners[ret->owners_count++] = at;
-	}
+	ret->owners_count = pod_owners(pod, ret->namespace, lookup, ret->owners);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct dialect_lookup;
 struct err;
 struct json;
 
@@ -19,6 +20,11 @@ bool owner_is_known(const struct json *owner);
 /* How many of its pods run at a time: a Job's parallelism, never more than its
  * completions; replicas elsewhere.  1 where nothing is said.  0, -EINVAL. */
 int owner_size(const struct json *owner, int64_t *ret, struct err *err);
+
+/* What owns a pod, and what owns that, as far as they are found: the nearest first, at most
+ * POD_OWNERS_MAX (dialect.h).  Returns how many. */
+uint32_t pod_owners(const struct json *pod, const char *namespace,
+		    const struct dialect_lookup *lookup, const struct json **ret);
 
 /* The index of a pod in its workload, or POD_INDEX_NONE (dialect.h): from its labels, else the
  * ordinal of its name; of one that is still to be named (generateName) from its labels alone. */

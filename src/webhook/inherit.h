@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inherit.h - what a pod has from what owns it: a Job, a ReplicaSet and its Deployment. */
+#ifndef GS_WEBHOOK_INHERIT_H
+#define GS_WEBHOOK_INHERIT_H
+
+#include <stdbool.h>
+
+struct admission;
+struct dialect_lookup;
+struct json;
+struct ruling;
+
+/* Whether the scheduler will read that annotation from an owner, since the pod has none. */
+bool inherits(const struct admission *a, const struct dialect_lookup *lookup, const char *key);
+
+/* The annotations topology.scheduler/ of the nearest owner that has them are added to the
+ * pod, where it has none of its own.  A Job's number of GPUs is the total of its pods: each
+ * gets its part; if that does not come out even, a warning.  Whether one of them asks for
+ * GPUs. */
+bool inherit_annotations(const struct admission *a, const struct dialect_lookup *lookup,
+			 struct ruling *ruling);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mutate.c - a pod as it is created gets what leads its containers to their GPUs.
+ *
+ * The same pod again gets nothing more: what is wanted follows from what the pod asks for,
+ * never from what was patched.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "dialect/dialect.h"
+#include "dialect/keys.h"
+#include "webhook/admission.h"
+#include "webhook/asks.h"
+#include "webhook/env.h"
+#include "webhook/inherit.h"
+#include "webhook/literal.h"
+#include "webhook/review.h"
+#include "webhook/variables.h"
+#include "wire/json.h"
+
+#define RESOURCE_SLOT	  PREFIX_SCHEDULING "slot"
+#define SCHEDULER_OF_KUBE "default-scheduler"
+
+struct mutation {
+	const struct webhook_options *options;
+	const struct admission *a;
+	struct pod_asks asks;
+	struct variables_input input;
+	struct ruling *ruling;
+};
+
+static bool is_ours(const struct webhook_options *options, const char *scheduler)
+{
+	for (size_t i = 0; i < options->schedulers_count; i++)
+		if (strcmp(options->schedulers[i], scheduler) == 0)
+			return true;
+	return false;
+}
+
+/* Annotations of owners, where these are known. */
+static void look_at_owners(struct mutation *m)
+{
+	const struct dialect_lookup *lookup = m->options->lookup;
+
+	if (!lookup || !json_len(m->a->object, "metadata", "ownerReferences"))
+		return;
+	if (m->options->copy_owner_annotations)
+		m->asks.count |= inherit_annotations(m->a, lookup, m->ruling);
+	else
+		m->asks.count |= inherits(m->a, lookup, KEY_GPU_COUNT);
+	m->asks.map_of_owner = !m->asks.map && inherits(m->a, lookup, KEY_MAP);
+}
+
+static void set_scheduler(struct mutation *m)
+{
+	const char *name = m->options->set_scheduler;
+	struct patch_path at = patch_key(patch_key(PATCH_ROOT, "spec"), "schedulerName");
+
+	if (!name || !pod_asks_any(&m->asks) ||
+	    (*m->asks.scheduler && strcmp(m->asks.scheduler, SCHEDULER_OF_KUBE) != 0))
+		return;
+	json_add_str(patch_add(&m->ruling->patch, at), name);
+	patch_end(&m->ruling->patch);
+	m->asks.scheduler = name;
+}
+
+/* Whether somebody will fill the annotation in: otherwise the variable would hide every GPU. */
+static bool is_handled(const struct mutation *m)
+{
+	return is_ours(m->options, m->asks.scheduler) || m->asks.claim || m->asks.map ||
+	       m->asks.map_of_owner || m->asks.elastic ||
+	       (m->options->other_schedulers && m->asks.limits);
+}
+
+static void set_runtime_class(const struct mutation *m)
+{
+	const char *own = json_str(m->a->object, "spec", "runtimeClassName");
+	struct patch_path at = patch_key(patch_key(PATCH_ROOT, "spec"), "runtimeClassName");
+
+	if (!m->options->runtime_class || (own && *own))
+		return;
+	json_add_str(patch_add(&m->ruling->patch, at), m->options->runtime_class);
+	patch_end(&m->ruling->patch);
+}
+
+static bool is_one(const struct json *quantity)
+{
+	int64_t number;
+	const char *text = json_str(quantity);
+
+	return text ? strcmp(text, "1") == 0
+		    : json_i64_path(quantity, &number, JSON_PATH_END) == 0 && number == 1;
+}
+
+static void open_missing(struct patch *patch, const struct json *parent, struct patch_path at)
+{
+	struct json_writer *w;
+
+	if (json_type(parent) == JSON_OBJECT)
+		return;
+	w = patch_add(patch, at);
+	json_open_object(w);
+	json_close_object(w);
+	patch_end(patch);
+}
+
+/* One token of the agent's, for which the kubelet calls it before the container starts. */
+static void add_slot(struct patch *patch, const struct json *container, struct patch_path at)
+{
+	const struct json *resources = json_get(container, "resources");
+	struct patch_path below = patch_key(at, "resources");
+	static const char *const parts[] = { "limits", "requests" };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(parts); i++) {
+		const struct json *part = json_get(resources, parts[i]);
+		struct patch_path list = patch_key(below, parts[i]);
+
+		if (is_one(json_get(part, RESOURCE_SLOT)))
+			continue;
+		if (i == 0)
+			open_missing(patch, resources, below);
+		open_missing(patch, part, list);
+		json_add_str(patch_add(patch, patch_key(list, RESOURCE_SLOT)), "1");
+		patch_end(patch);
+	}
+}
+
+static void inject(const struct mutation *m, const struct json *container, struct patch_path at)
+{
+	struct patch *patch = &m->ruling->patch;
+	bool gets = !m->asks.limits || container_asks(container);
+	struct variables variables;
+
+	/* Rather no patch at all than variables in another container. */
+	patch_guard(patch, patch_key(at, "name"), json_str(container, "name"));
+	if (gets)
+		variables_make(&m->input, container, &variables);
+	else
+		variables_make_none(m->options, &variables);
+	env_patch(m->ruling, container, at, &variables);
+	if (gets && m->options->injection == INJECTION_CDI)
+		add_slot(patch, container, at);
+	patch_guard(patch, at, NULL);
+}
+
+static void inject_all(const struct mutation *m)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(container_lists); i++) {
+		struct patch_path list =
+			patch_key(patch_key(PATCH_ROOT, "spec"), container_lists[i]);
+		struct json_iter iter = json_items(m->a->object, "spec", container_lists[i]);
+		const struct json *container;
+
+		for (size_t j = 0; (container = json_next(&iter)); j++)
+			inject(m, container, patch_index(list, j));
+	}
+}
+
+static const struct json *find_claim(const struct mutation *m)
+{
+	const struct dialect_lookup *lookup = m->options->lookup;
+
+	if (!lookup || !m->asks.claim)
+		return NULL;
+	return lookup->find(lookup->context, "GpuClaim", m->a->namespace, m->asks.claim);
+}
+
+/* Only where every GPU is visible are ids what CUDA counts; limits and a claim may deal the
+ * line's ids out to containers in ways that only the scheduler knows. */
+static bool knows_ids(const struct mutation *m)
+{
+	return m->options->injection == INJECTION_ALL && m->asks.map && !m->asks.limits &&
+	       !m->asks.claim && is_ours(m->options, m->asks.scheduler);
+}
+
+void webhook_mutate(const struct webhook_options *options, const struct admission *a,
+		    struct ruling *ruling)
+{
+	struct mutation m = { .options = options, .a = a, .ruling = ruling };
+	char ids[LITERAL_MAX];
+
+	if (!admission_is(a, "CREATE", "", "pods", ""))
+		return;
+	pod_asks_read(a->object, &m.asks);
+	look_at_owners(&m);
+	set_scheduler(&m);
+	if (!pod_asks_any(&m.asks) || !is_handled(&m))
+		return;
+	m.input = (struct variables_input){ .options = options, .claim = find_claim(&m) };
+	if (knows_ids(&m) && literal_ids(a->object, m.asks.map, ids) == 0)
+		m.input.literal = ids;
+	set_runtime_class(&m);
+	inject_all(&m);
+}

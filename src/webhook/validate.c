@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* validate.c - what is refused, in the order in which it is looked for.
+ *
+ * The rules about pods are also those of deploy/webhook/policy.yaml.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/attr.h"
+#include "dialect/claim.h"
+#include "dialect/keys.h"
+#include "dialect/map.h"
+#include "webhook/admission.h"
+#include "webhook/asks.h"
+#include "webhook/guard.h"
+#include "webhook/review.h"
+#include "wire/json.h"
+
+#define GROUP_CLAIMS  "gpu.scheduling"
+#define MAP_BYTES_MAX ((size_t)2 << 20)
+
+static bool is_one_of(const char *word, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(words[i], word) == 0)
+			return true;
+	return false;
+}
+
+/* Decisions are written by those who decide. */
+static int check_decisions(const struct webhook_options *options, const struct admission *a,
+			   struct err *err)
+{
+	const char *key = guard_decision_changed(a->old, a->object);
+
+	if (!key || is_one_of(a->username, options->accounts, options->accounts_count))
+		return 0;
+	return err_set(err, EINVAL,
+		       "annotation %s says what was decided: only the scheduler "
+		       "writes it",
+		       key);
+}
+
+/* Past the scheduler, nobody would have locked the GPUs. */
+static int check_node(const struct webhook_options *options, const struct admission *a,
+		      const struct pod_asks *asks, struct err *err)
+{
+	const char *node = json_str(a->object, "spec", "nodeName");
+
+	if (!node || !*node || !pod_asks_any(asks) ||
+	    is_one_of(a->username, options->accounts, options->accounts_count))
+		return 0;
+	return err_set(err, EINVAL,
+		       "spec.nodeName may not be set in a pod that asks for GPUs: the scheduler "
+		       "chooses the node");
+}
+
+/* The map, unless it is the one that the pod had. */
+static int check_map(const struct admission *a, struct err *err)
+{
+	struct arena arena CLEANUP(arena_done) = { .max_bytes = MAP_BYTES_MAX };
+	const char *text = json_str(a->object, "metadata", "annotations", KEY_MAP);
+	const char *before = json_str(a->old, "metadata", "annotations", KEY_MAP);
+	struct placement_map map;
+
+	if (!text || (before && strcmp(before, text) == 0))
+		return 0;
+	return placement_map_parse(text, &arena, &map, err);
+}
+
+static int check_containers(const struct webhook_options *options, const struct admission *a,
+			    const struct pod_asks *asks, struct err *err)
+{
+	bool ours = is_one_of(asks->scheduler, options->schedulers, options->schedulers_count);
+	const char *map = ours && !asks->limits && !asks->claim ? asks->map : NULL;
+	int rc = 0;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(container_lists); i++) {
+		struct json_iter iter = json_items(a->object, "spec", container_lists[i]);
+
+		for (const struct json *c; rc == 0 && (c = json_next(&iter));)
+			rc = guard_variables(c, a->object, map, err);
+	}
+	return rc;
+}
+
+static bool had_ephemeral(const struct json *old, const char *name)
+{
+	struct json_iter iter = json_items(old, "spec", "ephemeralContainers");
+
+	for (const struct json *c; name && (c = json_next(&iter));) {
+		const char *own = json_str(c, "name");
+
+		if (own && strcmp(own, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Those that come; what is there cannot be changed any more. */
+static int check_ephemeral(const struct admission *a, struct err *err)
+{
+	struct json_iter iter = json_items(a->object, "spec", "ephemeralContainers");
+	int rc = 0;
+
+	for (const struct json *c; rc == 0 && (c = json_next(&iter));)
+		if (!had_ephemeral(a->old, json_str(c, "name")))
+			rc = guard_variables(c, a->object, NULL, err);
+	return rc;
+}
+
+static int check_create(const struct webhook_options *options, const struct admission *a,
+			struct err *err)
+{
+	struct pod_asks asks;
+	int rc;
+
+	pod_asks_read(a->object, &asks);
+	if ((rc = check_decisions(options, a, err)) < 0 ||
+	    (rc = check_containers(options, a, &asks, err)) < 0 ||
+	    (rc = check_node(options, a, &asks, err)) < 0)
+		return rc;
+	return check_map(a, err);
+}
+
+static int check_update(const struct webhook_options *options, const struct admission *a,
+			struct err *err)
+{
+	int rc;
+
+	if ((rc = check_decisions(options, a, err)) < 0 || (rc = check_ephemeral(a, err)) < 0)
+		return rc;
+	return check_map(a, err);
+}
+
+/* A Binding writes its annotations into the pod. */
+static bool is_binding(const struct admission *a)
+{
+	return admission_is(a, "CREATE", "", "pods", "binding") ||
+	       admission_is(a, "CREATE", "", "bindings", "");
+}
+
+static bool is_pod_update(const struct admission *a)
+{
+	static const char *const parts[] = { "", "status", "ephemeralcontainers", "resize" };
+
+	return is_one_of(a->subresource, parts, ARRAY_SIZE(parts)) &&
+	       admission_is(a, "UPDATE", "", "pods", a->subresource);
+}
+
+static bool is_claim(const struct admission *a)
+{
+	return admission_is(a, "CREATE", GROUP_CLAIMS, "gpuclaims", "") ||
+	       admission_is(a, "UPDATE", GROUP_CLAIMS, "gpuclaims", "");
+}
+
+static int check(const struct webhook_options *options, const struct admission *a, struct err *err)
+{
+	if (admission_is(a, "CREATE", "", "pods", ""))
+		return check_create(options, a, err);
+	if (is_pod_update(a))
+		return check_update(options, a, err);
+	if (is_binding(a))
+		return check_decisions(options, a, err);
+	return is_claim(a) ? claim_check(a->object, err) : 0;
+}
+
+int webhook_validate(const struct webhook_options *options, const struct admission *a,
+		     struct ruling *ruling, struct err *err)
+{
+	int rc = check(options, a, &ruling->reason);
+
+	if (rc == -ENOMEM)
+		return err_set(err, ENOMEM, "out of memory");
+	ruling->refused = rc < 0;
+	return 0;
+}
