@@ -322,28 +322,40 @@ static uint32_t items_of(const struct pending *q)
 	return items;
 }
 
-int pending_add(struct pending *q, struct pending_item *item, uint64_t now_ms)
+/* A place in the queue, for an item that is out then. */
+static int enter(struct pending *q, struct pending_item *item)
 {
 	uint32_t items = items_of(q);
 
-	(void)now_ms; /* no backoff yet */
-	if (item->added)
-		return -EEXIST;
 	if (items >= q->options.max_items)
 		return -ENOSPC;
 	if (reserve(q, items + 1) < 0)
 		return -ENOMEM;
+	item->added = 1;
+	item->placed = 0;
+	item->place = PENDING_OUT;
+	q->counts[PENDING_OUT]++;
+	return 0;
+}
+
+int pending_add(struct pending *q, struct pending_item *item, uint64_t now_ms)
+{
+	(void)now_ms; /* no backoff yet */
+	if (item->added)
+		return -EEXIST;
 	*item = (struct pending_item){ .priority = item->priority,
 				       .arrival = item->arrival,
-				       .members = item->members,
-				       .added = 1 };
-	q->counts[PENDING_OUT]++;
-	become_ready(q, item);
-	return 0;
+				       .members = item->members };
+	int r = enter(q, item);
+
+	if (r == 0)
+		become_ready(q, item);
+	return r;
 }
 
 void pending_remove(struct pending *q, struct pending_item *item)
 {
+	item->placed = 0;
 	if (!item->added)
 		return;
 	bool woken = item->place != PENDING_PARKED;
@@ -382,8 +394,11 @@ void pending_follow(struct pending *q, struct pending_item *item)
 
 void pending_placed(struct pending *q, struct pending_item *item)
 {
-	assert(!item->added || item->place == PENDING_OUT);
+	if (!item->added)
+		return;
+	assert(item->place == PENDING_OUT);
 	pending_remove(q, item);
+	item->placed = 1;
 }
 
 /* Whether the decision may be another one by now. */
@@ -455,15 +470,19 @@ int pending_refused(struct pending *q, struct pending_item *item, uint64_t class
 	return r;
 }
 
-void pending_failed(struct pending *q, struct pending_item *item, uint64_t now_ms)
+int pending_failed(struct pending *q, struct pending_item *item, uint64_t now_ms)
 {
-	if (!item->added)
-		return;
-	assert(item->place == PENDING_OUT);
+	int r = item->placed ? enter(q, item) : 0;
+
+	if (r < 0 || !item->added || item->place == PENDING_BACKOFF ||
+	    item->place == PENDING_PARKED)
+		return r;
+	take(q, item);
 	count(&item->failures);
 	if (item->failures == 2)
 		pass_on(q, item);
 	back_off(q, item, now_ms);
+	return 0;
 }
 
 void pending_again(struct pending *q, struct pending_item *item)

@@ -54,6 +54,7 @@ struct pending_item {
 	/* -- */
 	uint8_t place; /* enum pending_place */
 	uint8_t added;
+	uint8_t placed;			      /* it has left as such */
 	uint8_t changed;		      /* out: it has, since it was popped */
 	uint32_t wakes;			      /* parked: what helps */
 	uint32_t refusals;		      /* so far; pending_wake_item() clears them */
@@ -96,8 +97,11 @@ void pending_placed(struct pending *q, struct pending_item *item);
  * (a hash of the request); 0: like no other.  0, -ENOMEM (then it has failed). */
 int pending_refused(struct pending *q, struct pending_item *item, uint64_t class, uint32_t wakes,
 		    uint64_t now_ms);
-/* Something failed that is not its fault (a lost lock, an error): backs off. */
-void pending_failed(struct pending *q, struct pending_item *item, uint64_t now_ms);
+/* Something failed that is not its fault (a lost lock, an error): backs off, the longer the
+ * more often in a row.  Also for an item that is ready; and for one that has left as placed:
+ * it comes back.  One that backs off or is parked stays as it is.  0; -ENOSPC, -ENOMEM if it
+ * cannot come back. */
+int pending_failed(struct pending *q, struct pending_item *item, uint64_t now_ms);
 /* Decide again at once, without counting it. */
 void pending_again(struct pending *q, struct pending_item *item);
 /* It has a place, and stays out while it is bound, which takes a while: the next of its class

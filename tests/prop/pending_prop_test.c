@@ -228,6 +228,20 @@ static void lose(struct world *w, int i)
 	pending_failed(w->q, &w->items[i], w->now_ms);
 }
 
+/* Placed; and then it may come back. */
+static void land(struct world *w, int i)
+{
+	struct model_item *m = &w->model[i], kept = *m;
+
+	model_remove(w, i);
+	pending_placed(w->q, &w->items[i]);
+	if (rng_chance(&w->rng, 1, 2))
+		return;
+	*m = kept;
+	m->class = 0;
+	lose(w, i);
+}
+
 /* What is out gets its answer. */
 static void answer(struct world *w)
 {
@@ -247,8 +261,7 @@ static void answer(struct world *w)
 		pass_on(w, i);
 		pending_follow(w->q, &w->items[i]);
 	} else {
-		model_remove(w, i);
-		pending_placed(w->q, &w->items[i]);
+		land(w, i);
 	}
 }
 
