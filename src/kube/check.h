@@ -11,12 +11,12 @@
 
 #include <stddef.h>
 
+#include "kube/object.h" /* KUBE_UID_MAX, KUBE_VERSION_MAX */
+
 struct err;
 
 #define KUBE_SUBDOMAIN_MAX   253
 #define KUBE_LABEL_MAX	     63
-#define KUBE_UID_MAX	     128
-#define KUBE_VERSION_MAX     64
 #define KUBE_ANNOTATIONS_MAX ((size_t)256 << 10)  /* all keys and values of an object */
 #define KUBE_PAIRS_MAX	     1024		  /* labels, annotations of a write */
 #define KUBE_OBJECT_MAX	     ((size_t)1536 << 10) /* what etcd takes */

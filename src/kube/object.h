@@ -25,7 +25,7 @@ struct strbuf;
 #define KUBE_NAMESPACE_MAX 63 /* bytes of each */
 #define KUBE_NAME_MAX	   253
 #define KUBE_UID_MAX	   128
-#define KUBE_VERSION_MAX   128
+#define KUBE_VERSION_MAX   64
 #define KUBE_KEPT_MAX	   ((size_t)1 << 20) /* of the kept fields; etcd stops at 1.5 MiB */
 
 struct kube_object {
