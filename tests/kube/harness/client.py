@@ -17,8 +17,9 @@ import urllib.parse
 class Answer:
     """A status code, and the body as JSON where it is JSON."""
 
-    def __init__(self, code, body):
+    def __init__(self, code, body, headers=None):
         self.code = code
+        self.headers = headers or {}
         self.text = body.decode("utf-8", "replace")
         try:
             self.json = json.loads(body)
@@ -92,7 +93,7 @@ class Client:
         try:
             self.connection.request(method, path, data, headers)
             response = self.connection.getresponse()
-            return Answer(response.status, response.read())
+            return Answer(response.status, response.read(), response.headers)
         except BaseException:
             self.connection.close()
             raise

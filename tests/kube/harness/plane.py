@@ -7,7 +7,7 @@ that any number of them run at once.  Authorization is Node and RBAC, anonymous 
 are refused.  The folder holds
 
     admin.kubeconfig        a cluster administrator (group system:masters)
-    <role>.kubeconfig       the service account of each role, with what rbac/ grants it
+    <role>.kubeconfig       the service account of each role, with what deploy/rbac grants it
     pki/                    ca.crt; webhook-server.crt and .key, for servers of tests
     audit.log, *.log        what was asked and what the programs said
     environments.jsonl      what each container would have seen (see kubelet.py)
@@ -29,6 +29,7 @@ from .client import Client
 from .processes import Process, StartError
 
 HERE = Path(__file__).resolve().parent.parent
+DEPLOY = HERE.parent.parent / "deploy"
 NAMESPACE = "gpu-scheduler"
 ROLES = ["scheduler", "extender", "webhook", "agent", "controller"]
 READY_TIMEOUT_S = 120
@@ -133,7 +134,7 @@ class ControlPlane:
         self._make_identities()
         self._start_apiserver()
         self._wait_ready()
-        self.kubectl("create", "--validate=false", "-f", HERE / "rbac")
+        self.kubectl("create", "--validate=false", "-f", DEPLOY / "rbac")
         if self.controllers is not None:
             self._start_controllers()
         if self.nodes:
@@ -262,7 +263,9 @@ class ControlPlane:
         def ready():
             try:
                 client = Client(self.kubeconfig("admin"), timeout_s=5)
-                return client.get("/readyz").code == 200
+                # It makes that namespace by itself, a little later than it is ready.
+                paths = ("/readyz", "/api/v1/namespaces/kube-system")
+                return all(client.get(path).code == 200 for path in paths)
             except OSError:
                 return False
 
