@@ -8,64 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The record with these bytes: its number, or 0. */
-static uint32_t record_find(const struct record_table *t, const struct strbuf *bytes)
-{
-	uint32_t id;
-
-	return map_get_u32(&t->ids, bytes->s, bytes->len, &id) ? id : 0;
-}
-
-/* Fills a record with the bytes of scratch and enters it under its number. */
-static int record_enter(struct cluster *c, struct record_table *t, struct record *r, uint32_t id)
-{
-	const struct strbuf *bytes = &c->rules.scratch;
-
-	r->bytes = malloc(bytes->len + 1);
-	if (!r->bytes)
-		return -ENOMEM;
-	memcpy(r->bytes, bytes->s, bytes->len + 1);
-	r->len = (uint32_t)bytes->len;
-	r->refs = 1;
-	r->serial = ++c->rules.serials;
-	if (map_put_u32(&t->ids, r->bytes, r->len, id) == 0)
-		return 0;
-	free(r->bytes);
-	r->bytes = NULL;
-	return -ENOMEM;
-}
-
-static void record_leave(struct record_table *t, struct record *r, uint32_t id)
-{
-	map_del(&t->ids, r->bytes, r->len);
-	free(r->bytes);
-	t->free.items[t->free.len++] = id;
-}
-
-/* A number for a new record of the vector; its freeing will need no memory. */
-#define record_number(table, vector, type, ret)                                     \
-	((table)->free.len ? (*(ret) = (table)->free.items[--(table)->free.len], 0) \
-	 : vec_reserve(&(table)->free, (vector)->len + 1) < 0 ||                    \
-			 vec_push((vector), (type){ 0 }) < 0                        \
-		 ? -ENOMEM                                                          \
-		 : (*(ret) = (uint32_t)(vector)->len - 1, 0))
-
 int rules_init(struct cluster *c)
 {
 	struct rules_table *t = &c->rules;
 
-	map_init(&t->subject_ids.ids, c->config.seed);
-	map_init(&t->selector_ids.ids, c->config.seed);
-	map_init(&t->rules_ids.ids, c->config.seed);
+	record_table_init(&t->subject_ids, c->config.seed, &t->serials);
+	record_table_init(&t->selector_ids, c->config.seed, &t->serials);
+	record_table_init(&t->rules_ids, c->config.seed, &t->serials);
 	map_init(&t->namespaces, c->config.seed);
-	t->scratch = (struct strbuf)STRBUF_INIT_MAX(2 * RULES_BYTES_MAX);
+	t->scratch = (struct strbuf)STRBUF_INIT_MAX(2 * VOLUME_BYTES_MAX);
 	t->loosened = 1;
 	/* Number 0 means none, but somebody may point at it. */
 	if (vec_push(&t->subjects, (struct subject){ 0 }) < 0 ||
 	    vec_push(&t->selectors, (struct selector){ 0 }) < 0 ||
 	    vec_push(&t->rules, (struct rules){ 0 }) < 0)
 		return -ENOMEM;
-	return 0;
+	return volumes_init(c);
 }
 
 bool subject_has(const struct cluster *c, uint32_t subject, uint32_t selector)
@@ -120,10 +78,8 @@ int subject_take(struct cluster *c, const char *namespace, const struct pod_labe
 	}
 	if (record_number(&t->subject_ids, &t->subjects, struct subject, &id) < 0)
 		return -ENOMEM;
-	if (record_enter(c, &t->subject_ids, &t->subjects.items[id].record, id) < 0) {
-		t->subject_ids.free.items[t->subject_ids.free.len++] = id;
+	if (record_enter(&t->subject_ids, &t->subjects.items[id].record, id, &t->scratch) < 0)
 		return -ENOMEM;
-	}
 	if (subject_match(c, id) < 0) {
 		subject_free(c, id);
 		return -ENOMEM;
@@ -210,10 +166,8 @@ static int selector_take(struct cluster *c, uint32_t *ret)
 	}
 	if (record_number(&t->selector_ids, &t->selectors, struct selector, &id) < 0)
 		return -ENOMEM;
-	if (record_enter(c, &t->selector_ids, &t->selectors.items[id].record, id) < 0) {
-		t->selector_ids.free.items[t->selector_ids.free.len++] = id;
+	if (record_enter(&t->selector_ids, &t->selectors.items[id].record, id, &t->scratch) < 0)
 		return -ENOMEM;
-	}
 	if (selector_learn(c, id) < 0) {
 		selector_release(c, id);
 		return -ENOMEM;
@@ -381,6 +335,7 @@ static void rules_free(struct cluster *c, uint32_t id)
 	if (r->near_selector)
 		selector_release(c, r->near_selector);
 	vec_done(&r->program);
+	volumes_drop(c, r);
 	free(r->ports);
 	free(r->tolerations);
 	record_leave(&c->rules.rules_ids, &r->record, id);
@@ -390,7 +345,7 @@ static void rules_free(struct cluster *c, uint32_t id)
 static bool demands_nothing(const struct rules_spec *s)
 {
 	return !s->groups_count && !s->ports_count && !s->near_count && !s->apart_count &&
-	       !s->spread_count;
+	       !s->spread_count && !s->volumes_count;
 }
 
 int rules_take(struct cluster *c, const struct rules_spec *spec, uint32_t *ret)
@@ -414,13 +369,13 @@ int rules_take(struct cluster *c, const struct rules_spec *spec, uint32_t *ret)
 	}
 	if (record_number(&t->rules_ids, &t->rules, struct rules, &id) < 0)
 		return -ENOMEM;
-	if (record_enter(c, &t->rules_ids, &t->rules.items[id].record, id) < 0) {
-		t->rules_ids.free.items[t->rules_ids.free.len++] = id;
+	if (record_enter(&t->rules_ids, &t->rules.items[id].record, id, &t->scratch) < 0)
 		return -ENOMEM;
-	}
 	rc = program_compile(c, &t->rules.items[id]);
 	if (rc == 0)
 		rc = build_ports(&t->rules.items[id], spec);
+	if (rc == 0)
+		rc = volumes_take(c, id, spec);
 	if (rc == 0)
 		rc = build_near(c, &t->rules.items[id], spec);
 	if (rc == 0)
@@ -459,12 +414,10 @@ void rules_done(struct cluster *c)
 	vec_done(&t->rules);
 	vec_done(&t->counters);
 	vec_done(&t->free_counters);
-	vec_done(&t->subject_ids.free);
-	vec_done(&t->selector_ids.free);
-	vec_done(&t->rules_ids.free);
-	map_done(&t->subject_ids.ids);
-	map_done(&t->selector_ids.ids);
-	map_done(&t->rules_ids.ids);
+	record_table_done(&t->subject_ids);
+	record_table_done(&t->selector_ids);
+	record_table_done(&t->rules_ids);
 	map_done(&t->namespaces);
+	volumes_done(c);
 	strbuf_done(&t->scratch);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules.h - what a pod demands of its node besides resources and GPUs: labels of the node,
- * host ports, pods that must or must not be near, even spread.
+ * host ports, pods that must or must not be near, even spread, volumes.
  *
  * A pod brings two things.  Its *subject* is what others may select it by: its namespace
  * and labels.  Its *rules* are what it demands.  Both are interned and counted: pods made
@@ -11,10 +11,12 @@
  * are answered from counters: for every selector that some rule uses and every topology
  * key, how many pods match it for each value of the label.  A pod that comes or goes
  * touches the counters of the selectors that match its subject, which are looked up once
- * for each subject; no answer visits nodes or pods.
+ * for each subject; no answer visits nodes or pods.  Where a volume can be used is a rule
+ * about nodes; who else uses it, and how many a node has, is in volumes.h.
  *
- * The meaning is that of kube-scheduler's NodeAffinity, NodePorts, InterPodAffinity and
- * PodTopologySpread filters.
+ * The meaning is that of kube-scheduler's NodeAffinity, NodePorts, InterPodAffinity,
+ * PodTopologySpread, VolumeZone, VolumeRestrictions, NodeVolumeLimits and (as far as it is a
+ * matter of labels) VolumeBinding filters.
  */
 #ifndef GS_ENGINE_RULES_H
 #define GS_ENGINE_RULES_H
@@ -55,7 +57,8 @@ struct node_term { /* all of them hold; without any, nothing matches */
 struct node_group { /* one of its terms holds; without any, nothing matches */
 	const struct node_term *terms;
 	uint32_t count;
-	bool of_volume; /* not the pod's own: does not count for even spread */
+	uint8_t refusal; /* enum verdict of a node for which it does not hold; 0: WRONG_LABELS.
+			  * Any other: of a volume, which does not count for even spread */
 };
 
 struct pod_selector {
@@ -94,9 +97,23 @@ struct host_port {
 	uint16_t port;
 };
 
+enum volume_kind {
+	VOLUME_CLAIM,	     /* "namespace/name", or a disk of the pod's own: attached */
+	VOLUME_CLAIM_ALONE,  /* and no other pod may use it */
+	VOLUME_DISK,	     /* one pod of a node may use it, ... */
+	VOLUME_DISK_TO_READ, /* ... or all who only read it */
+};
+
+struct volume_use {
+	const char *key;
+	uint8_t kind; /* enum volume_kind */
+};
+
 struct rules_spec {
-	const struct node_group *groups; /* all of them hold */
+	const struct node_group *groups; /* all of them hold; the pod's own come first */
 	uint32_t groups_count;
+	const struct volume_use *volumes;
+	uint32_t volumes_count;
 	const struct host_port *ports;
 	uint32_t ports_count;
 	const struct pod_term *near; /* affinity: a pod that matches all of these */
@@ -110,8 +127,9 @@ struct rules_spec {
 	uint32_t tolerations_count;
 };
 
-#define RULES_BYTES_MAX 65536 /* of all its strings and figures */
-#define RULES_ITEMS_MAX 64    /* of each list */
+#define RULES_BYTES_MAX	 65536	       /* of all its strings and figures */
+#define VOLUME_BYTES_MAX (1024 * 1024) /* the same, with rules of volumes among them */
+#define RULES_ITEMS_MAX	 64	       /* of each list */
 
 struct pod_label {
 	const char *key, *value;
@@ -146,7 +164,7 @@ bool rules_of_pods(const struct cluster *c, uint32_t rules);
 /* Whether pods that are there keep others like this one at a distance. */
 bool subject_matters(const struct cluster *c, uint32_t subject);
 
-/* Labels and name of the node: FITS or WRONG_LABELS. */
+/* Labels and name of the node: FITS or what the first group that does not hold says. */
 enum verdict rules_fit_node(const struct cluster *c, uint32_t rules, uint32_t node);
 
 /* The pods that are there: FITS or which rule is broken.  `without`: pods of this node to be

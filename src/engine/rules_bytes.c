@@ -37,11 +37,16 @@ const char *cursor_str(struct cursor *c)
 	return s;
 }
 
-static int finish(const struct strbuf *out)
+static int finish_within(const struct strbuf *out, size_t max)
 {
-	if (out->len > RULES_BYTES_MAX)
+	if (out->len > max)
 		return -E2BIG;
 	return out->failed ? -ENOMEM : 0;
+}
+
+static int finish(const struct strbuf *out)
+{
+	return finish_within(out, RULES_BYTES_MAX);
 }
 
 static int compare_labels(const void *a, const void *b)
@@ -140,7 +145,7 @@ static int put_groups(struct strbuf *out, const struct rules_spec *spec)
 	for (uint32_t i = 0; rc == 0 && i < spec->groups_count; i++) {
 		const struct node_group *g = &spec->groups[i];
 
-		put_u32(out, g->of_volume);
+		put_u32(out, g->refusal ? g->refusal : WRONG_LABELS);
 		put_u32(out, g->count);
 		for (uint32_t j = 0; rc == 0 && j < g->count; j++)
 			rc = put_matches(out, g->terms[j].matches, g->terms[j].count);
@@ -183,6 +188,26 @@ static int put_spread(struct strbuf *out, const struct rules_spec *spec)
 	return rc;
 }
 
+static int put_volumes(struct strbuf *out, const struct rules_spec *spec)
+{
+	if (spec->volumes_count > RULES_ITEMS_MAX)
+		return -EINVAL;
+	put_u32(out, spec->volumes_count);
+	for (uint32_t i = 0; i < spec->volumes_count; i++) {
+		put_u32(out, spec->volumes[i].kind);
+		put_str(out, spec->volumes[i].key);
+	}
+	return 0;
+}
+
+/* Where a volume can be is as long as there are nodes; its groups are the last. */
+static bool has_volumes(const struct rules_spec *spec)
+{
+	uint32_t last = spec->groups_count;
+
+	return spec->volumes_count || (last && spec->groups[last - 1].refusal > WRONG_LABELS);
+}
+
 /* The node groups come first: program_compile() reads them again. */
 int bytes_rules(struct strbuf *out, const struct rules_spec *spec)
 {
@@ -196,6 +221,8 @@ int bytes_rules(struct strbuf *out, const struct rules_spec *spec)
 		rc = put_terms(out, spec->apart, spec->apart_count);
 	if (rc == 0)
 		rc = put_spread(out, spec);
+	if (rc == 0)
+		rc = put_volumes(out, spec);
 	if (rc < 0)
 		return rc;
 	put_u32(out, spec->ports_count);
@@ -203,5 +230,5 @@ int bytes_rules(struct strbuf *out, const struct rules_spec *spec)
 		put_str(out, spec->ports[i].ip);
 		put_u32(out, (uint32_t)spec->ports[i].port << 8 | spec->ports[i].protocol);
 	}
-	return finish(out);
+	return finish_within(out, has_volumes(spec) ? VOLUME_BYTES_MAX : RULES_BYTES_MAX);
 }

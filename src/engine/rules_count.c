@@ -131,6 +131,7 @@ int rules_pod_enter(struct cluster *c, const struct pod *pod, uint32_t node)
 		return -ENOMEM;
 	}
 	held(c, pod, 1);
+	volumes_used(c, pod, 1);
 	loosen(c, pod, true);
 	return 0;
 }
@@ -145,6 +146,7 @@ void rules_pod_leave(struct cluster *c, const struct pod *pod, uint32_t node)
 	while ((k = next_concern(c, pod, &at, &pods)))
 		count(c, k, node, -pods);
 	held(c, pod, -1);
+	volumes_used(c, pod, -1);
 }
 
 void rules_pod_ending(struct cluster *c, const struct pod *pod)
@@ -170,7 +172,7 @@ static bool node_counts(const struct cluster *c, const struct counter *k, const 
 	for (size_t i = 0; i < r->spread.len; i++)
 		if (!counter_value(c, counter_at(c, r->spread.items[i].counter), n, &value))
 			return false;
-	if (!k->ignore_affinity && !program_matches(c, r, n, true))
+	if (!k->ignore_affinity && program_fit(c, r, n, true) != FITS)
 		return false;
 	return !k->honor_taints || taints_tolerated(r->tolerations, r->tolerations_count, n);
 }

@@ -23,7 +23,7 @@ bool rules_of_pods(const struct cluster *c, uint32_t rules)
 {
 	const struct rules *r = &c->rules.rules.items[rules];
 
-	return r->ports_count || r->near.len || r->apart.len || r->spread.len;
+	return r->ports_count || r->near.len || r->apart.len || r->spread.len || r->volumes_count;
 }
 
 bool subject_matters(const struct cluster *c, uint32_t subject)
@@ -50,7 +50,7 @@ enum verdict rules_fit_node(const struct cluster *c, uint32_t rules, uint32_t no
 	/* New strings have come: one of them may be the one that was missing. */
 	if (r->unknown && r->strings_seen != c->strings.len)
 		program_refresh(c, r);
-	return program_matches(c, r, cluster_node(c, node), false) ? FITS : WRONG_LABELS;
+	return program_fit(c, r, cluster_node(c, node), false);
 }
 
 static bool wildcard(const char *ip)
@@ -205,6 +205,8 @@ enum verdict rules_fit_pods(const struct cluster *c, uint32_t rules, uint32_t su
 
 	if (!ports_free(&q))
 		return NO_PORT;
+	if (q.rules->volumes_count)
+		v = volumes_fit(c, q.rules, node, without, without_count);
 	for (size_t i = 0; v == FITS && i < q.rules->spread.len; i++)
 		v = spread_fit(&q, &q.rules->spread.items[i]);
 	if (v != FITS)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define UNKNOWN UINT32_MAX /* a string that nothing in the cluster has */
+#define FEW	8	   /* values that are compared one after the other */
 
 /* The value of a label in the bytes of a subject (its namespace already passed), or NULL. */
 static const char *label_of(struct cursor labels, const char *key)
@@ -126,13 +127,21 @@ static int emit_number(struct rules *r, const char *text)
 		       : emit(r, (uint32_t)number);
 }
 
-/* Operator, key, number of values, values.  Names of nodes stay strings: their place in the
- * bytes is kept. */
+static int compare_words(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Operator, key, number of values, values in order.  Names of nodes stay strings: their place
+ * in the bytes is kept. */
 static int compile_match(const struct cluster *c, struct rules *r, struct cursor *at)
 {
 	uint32_t op = cursor_u32(at);
 	uint32_t key = number_of(c, cursor_str(at)), count = cursor_u32(at);
 	bool by_name = op == MATCH_NAME_IN || op == MATCH_NAME_NOT_IN;
+	size_t values;
 	int rc;
 
 	r->unknown |= key == UNKNOWN && !by_name;
@@ -140,6 +149,7 @@ static int compile_match(const struct cluster *c, struct rules *r, struct cursor
 		return -ENOMEM;
 	if (op == MATCH_GREATER || op == MATCH_LESS)
 		return emit_number(r, cursor_str(at));
+	values = r->program.len;
 	for (rc = 0; count && rc == 0; count--) {
 		uint32_t place = (uint32_t)(at->at - r->record.bytes);
 		uint32_t value = number_of(c, cursor_str(at));
@@ -147,6 +157,9 @@ static int compile_match(const struct cluster *c, struct rules *r, struct cursor
 		r->unknown |= value == UNKNOWN && !by_name;
 		rc = emit(r, by_name ? place : value);
 	}
+	if (!by_name && r->program.len - values > FEW)
+		qsort(r->program.items + values, r->program.len - values, sizeof(uint32_t),
+		      compare_words);
 	return rc;
 }
 
@@ -160,9 +173,9 @@ int program_compile(const struct cluster *c, struct rules *r)
 	r->strings_seen = (uint32_t)c->strings.len;
 	r->groups = cursor_u32(&at);
 	for (uint32_t g = 0; g < r->groups && rc == 0; g++) {
-		uint32_t of_volume = cursor_u32(&at), terms = cursor_u32(&at);
+		uint32_t refusal = cursor_u32(&at), terms = cursor_u32(&at);
 
-		if (emit(r, of_volume) < 0 || emit(r, terms) < 0)
+		if (emit(r, refusal) < 0 || emit(r, terms) < 0)
 			return -ENOMEM;
 		for (; terms && rc == 0; terms--) {
 			uint32_t matches = cursor_u32(&at);
@@ -222,6 +235,8 @@ static bool match_name(const struct rules *r, const uint32_t *words, uint32_t co
 
 static bool match_value(const uint32_t *words, uint32_t count, const struct label *label)
 {
+	if (label && count > FEW)
+		return bsearch(&label->value, words, count, sizeof(*words), compare_words);
 	for (uint32_t i = 0; label && i < count; i++)
 		if (words[i] == label->value)
 			return true;
@@ -256,13 +271,14 @@ static uint32_t match_words(const uint32_t *words)
 	return 3 + (words[0] == MATCH_GREATER || words[0] == MATCH_LESS ? 3 : words[2]);
 }
 
-bool program_matches(const struct cluster *c, const struct rules *r, const struct node *n,
-		     bool own_only)
+enum verdict program_fit(const struct cluster *c, const struct rules *r, const struct node *n,
+			 bool own_only)
 {
 	const uint32_t *at = r->program.items;
 
 	for (uint32_t g = 0; g < r->groups; g++) {
-		bool of_volume = *at++, any = false;
+		enum verdict refusal = *at++;
+		bool any = false;
 
 		for (uint32_t terms = *at++; terms; terms--) {
 			uint32_t matches = *at++;
@@ -272,8 +288,8 @@ bool program_matches(const struct cluster *c, const struct rules *r, const struc
 				all = all && match_node(c, r, at, n);
 			any |= all;
 		}
-		if (!any && !(own_only && of_volume))
-			return false;
+		if (!any && !(own_only && refusal != WRONG_LABELS))
+			return refusal;
 	}
-	return true;
+	return FITS;
 }

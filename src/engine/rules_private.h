@@ -11,20 +11,13 @@
 #include "base/map.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "engine/record.h"
 #include "engine/rules.h"
 #include "engine/tally.h"
+#include "engine/volumes_private.h"
 
 struct node;
 struct pod;
-
-typedef VEC(uint32_t) numbers; /* NOLINT: a plain list, wanted in several records */
-
-/* What all three tables have: bytes that are found again, and a count of users. */
-struct record {
-	char *bytes; /* NULL: not in use */
-	uint32_t len, refs;
-	uint64_t serial;
-};
 
 struct subject {
 	struct record record;
@@ -75,14 +68,10 @@ struct rules {
 	VEC(struct spread_state) spread;
 	struct host_port *ports;
 	uint32_t ports_count;
+	struct volume_ref *volumes;
+	uint32_t volumes_count;
 	struct toleration *tolerations;
 	uint32_t tolerations_count;
-};
-
-/* One table of records, found by their bytes; number 0 is never given out. */
-struct record_table {
-	struct map ids;
-	numbers free;
 };
 
 struct rules_table {
@@ -93,6 +82,7 @@ struct rules_table {
 	VEC(struct counter) counters;
 	numbers free_counters;
 	struct map namespaces; /* name -> struct namespace_labels */
+	struct volumes_table volumes;
 	struct strbuf scratch;
 	uint64_t loosened, serials;
 };
@@ -120,8 +110,9 @@ bool selector_matches(const struct cluster *c, const struct selector *s,
 int program_compile(const struct cluster *c, struct rules *r);
 /* Once more, because there are new strings: needs no memory. */
 void program_refresh(const struct cluster *c, struct rules *r);
-bool program_matches(const struct cluster *c, const struct rules *r, const struct node *n,
-		     bool own_only);
+/* `own_only`: without the groups of volumes. */
+enum verdict program_fit(const struct cluster *c, const struct rules *r, const struct node *n,
+			 bool own_only);
 
 /* rules_count.c */
 /* `like` says selector, kind and key, and for even spread the rest; its strings are copied. */

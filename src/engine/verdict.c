@@ -26,6 +26,13 @@ static const struct words table[VERDICT_COUNT] = {
 	[WRONG_NODE] = { "wrong-node", "node(s) didn't match the requested node name", false },
 	[WRONG_LABELS] = { "wrong-labels", "node(s) didn't match Pod's node affinity/selector",
 			   false },
+	[WRONG_VOLUME_NODE] = { "wrong-volume-node",
+				"node(s) didn't match PersistentVolume's node affinity", false },
+	[WRONG_VOLUME_ZONE] = { "wrong-volume-zone", "node(s) had no available volume zone",
+				false },
+	[NO_VOLUME] = { "no-volume", "node(s) didn't find available persistent volumes to bind",
+			false },
+	[NO_VOLUME_ROOM] = { "no-volume-room", "node(s) did not have enough free storage", false },
 	[NO_SPREAD_LABEL] = { "no-spread-label",
 			      "node(s) didn't match pod topology spread constraints "
 			      "(missing required label)",
@@ -33,6 +40,13 @@ static const struct words table[VERDICT_COUNT] = {
 	[NOT_NEAR] = { "not-near", "node(s) didn't match pod affinity rules", false },
 	[NO_PORT] = { "no-port", "node(s) didn't have free ports for the requested pod ports",
 		      true },
+	[DISK_IN_USE] = { "disk-in-use", "node(s) had no available disk", true },
+	[CLAIM_IN_USE] = { "claim-in-use",
+			   "node(s) unavailable due to PersistentVolumeClaim with "
+			   "ReadWriteOncePod "
+			   "access mode already in-use by another pod",
+			   true },
+	[TOO_MANY_VOLUMES] = { "too-many-volumes", "node(s) exceed max volume count", true },
 	[UNEVEN] = { "uneven", "node(s) didn't match pod topology spread constraints", true },
 	[NOT_APART] = { "not-apart", "node(s) didn't match pod anti-affinity rules", true },
 	[KEPT_AWAY] = { "kept-away", "node(s) didn't satisfy existing pods anti-affinity rules",

@@ -19,22 +19,29 @@ struct request;
 
 enum verdict {
 	FITS = 0,
-	NODE_GONE,	 /* removed while somebody still held its number */
-	UNSCHEDULABLE,	 /* cordoned */
-	WRONG_NODE,	 /* pinned elsewhere */
-	WRONG_LABELS,	 /* node selector or affinity */
-	WRONG_DOMAIN,	 /* outside the domain the request must stay in */
-	NO_SPREAD_LABEL, /* lacks the label that pods are to be spread by */
-	NOT_NEAR,	 /* pod affinity */
+	NODE_GONE,	   /* removed while somebody still held its number */
+	UNSCHEDULABLE,	   /* cordoned */
+	WRONG_NODE,	   /* pinned elsewhere */
+	WRONG_LABELS,	   /* node selector or affinity */
+	WRONG_DOMAIN,	   /* outside the domain the request must stay in */
+	WRONG_VOLUME_NODE, /* a volume of the pod is not for this node */
+	WRONG_VOLUME_ZONE, /* nor for its zone */
+	NO_VOLUME,	   /* none to bind here, and none can be made */
+	NO_VOLUME_ROOM,	   /* one could be made, but there is too little storage */
+	NO_SPREAD_LABEL,   /* lacks the label that pods are to be spread by */
+	NOT_NEAR,	   /* pod affinity */
 	TAINTED,
 	NO_NETWORK, /* network bandwidth unknown or too low */
 	NO_RDMA,    /* too few RDMA ports */
 	NO_CUFILE,  /* no GPUDirect Storage */
 	TOO_MANY_PODS,
-	NO_PORT,   /* a host port is taken */
-	UNEVEN,	   /* topology spread */
-	NOT_APART, /* anti-affinity of the pod */
-	KEPT_AWAY, /* anti-affinity of pods that are there */
+	NO_PORT,	  /* a host port is taken */
+	DISK_IN_USE,	  /* by a pod of the node, and it cannot be shared */
+	CLAIM_IN_USE,	  /* by another pod, and it cannot be shared at all */
+	TOO_MANY_VOLUMES, /* attached by that driver */
+	UNEVEN,		  /* topology spread */
+	NOT_APART,	  /* anti-affinity of the pod */
+	KEPT_AWAY,	  /* anti-affinity of pods that are there */
 	NO_CPU,
 	NO_MEMORY,
 	NO_EPHEMERAL,

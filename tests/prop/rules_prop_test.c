@@ -96,7 +96,7 @@ static void random_groups(struct world *w, struct kind *k)
 		struct node_group *g = &k->groups[i];
 
 		g->terms = &k->terms[k->terms_used];
-		g->of_volume = rng_chance(&w->rng, 1, 3);
+		g->refusal = rng_chance(&w->rng, 1, 3) ? WRONG_VOLUME_NODE : 0;
 		for (g->count = 0; g->count < 1 + rng_below(&w->rng, 2); g->count++) {
 			struct node_term *t = &k->terms[k->terms_used++];
 
@@ -246,7 +246,7 @@ static bool matches(const struct match *m, const char *value, const char *name)
 static bool groups_match(const struct world *w, const struct kind *k, uint32_t node, bool own)
 {
 	for (uint32_t g = 0; g < k->spec.groups_count; g++) {
-		bool any = own && k->groups[g].of_volume;
+		bool any = own && k->groups[g].refusal;
 
 		for (uint32_t t = 0; t < k->groups[g].count; t++) {
 			const struct match *m = k->groups[g].terms[t].matches;

@@ -100,9 +100,25 @@ TEST(a_text_is_cut_to_the_buffer)
 TEST(only_what_pods_hold_can_be_cured_by_removing_them)
 {
 	static const enum verdict lasting[] = {
-		FITS,	    NODE_GONE,	  UNSCHEDULABLE,   WRONG_NODE,	WRONG_LABELS,
-		TAINTED,    NO_GPU,	  WRONG_MODEL,	   NO_SUCH_GPU, NO_MIG_PROFILE,
-		NO_NETWORK, WRONG_DOMAIN, NO_SPREAD_LABEL, NOT_NEAR,	NO_RDMA,
+		FITS,
+		NODE_GONE,
+		UNSCHEDULABLE,
+		WRONG_NODE,
+		WRONG_LABELS,
+		TAINTED,
+		NO_GPU,
+		WRONG_MODEL,
+		NO_SUCH_GPU,
+		NO_MIG_PROFILE,
+		NO_NETWORK,
+		WRONG_DOMAIN,
+		NO_SPREAD_LABEL,
+		NOT_NEAR,
+		WRONG_VOLUME_NODE,
+		WRONG_VOLUME_ZONE,
+		NO_VOLUME,
+		NO_VOLUME_ROOM,
+		NO_RDMA,
 		NO_CUFILE,
 	};
 	bool expect[VERDICT_COUNT];
