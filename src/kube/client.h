@@ -41,6 +41,9 @@ struct kube_client_options {
 	uint32_t max_in_flight; /* requests other than watches; 0: 64 */
 	uint32_t deadline_ms;	/* of one try of a request; 0: 30 s */
 	uint64_t seed;		/* of the jitter */
+	/* For tests: the process ends like one that crashes when the server has confirmed so
+	 * many writes, before anybody hears of the last.  0: never. */
+	uint64_t stop_after_writes;
 	/* Where telemetry.h counts; outlives the client.  NULL: nobody asks. */
 	struct metrics *metrics;
 };

@@ -9,6 +9,7 @@
 #include "kube/telemetry.h"
 #include "wire/http.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,11 +60,22 @@ static void judge(struct kube_call *call, const struct http_reply *reply)
 	client_pump(client);
 }
 
+/* For tests of what a crash leaves behind: the server has done it, and nobody here knows. */
+static void count_write(struct kube_client *client, const struct kube_call *call,
+			const struct http_reply *reply)
+{
+	if (reply->status < 200 || reply->status > 299 || strcmp(call->method, "GET") == 0)
+		return;
+	if (++client->writes == client->options.stop_after_writes)
+		raise(SIGKILL);
+}
+
 static void answered(void *context, const struct http_reply *reply)
 {
 	struct kube_call *call = context;
 	struct kube_client *client = call->client;
 	call->http = NULL;
+	count_write(client, call, reply);
 	uint64_t took_ns = clock_monotonic_ns(client->options.clock) - call->sent_ns;
 	kube_telemetry_request(client->telemetry, call->verb, call->resource, reply->status,
 			       call->stream ? 0 : took_ns);

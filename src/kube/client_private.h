@@ -73,6 +73,7 @@ struct kube_client {
 	uv_timer_t timer;
 	uint64_t alarm_ms; /* when it rings, if it is active */
 	struct rng rng;
+	uint64_t writes; /* that the server has confirmed */
 
 	uint64_t warnings[CLIENT_WARNINGS]; /* hashes, a ring */
 	uint32_t warnings_next;
