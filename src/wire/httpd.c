@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* httpd.c - a server: its options, its life, libmicrohttpd on the loop. */
+#include "wire/httpd.h"
+#include "base/attr.h"
+#include "base/err.h"
+#include "wire/httpd_parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_BODY_DEFAULT	((size_t)3 << 20)
+#define BODIES_DEFAULT		16 /* bodies of greatest size */
+#define MAX_CONNECTIONS_DEFAULT 4096
+#define IDLE_MS_DEFAULT		120000
+#define REQUEST_MS_DEFAULT	10000
+#define CERTS_MS_DEFAULT	1000
+#define PIECE_MAX		((size_t)8 << 10) /* a buffer for a body grows by that */
+#define PRIORITIES		"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+/* ---- libmicrohttpd on the loop ---- */
+
+/* The server whose MHD_run() this thread is in: GnuTLS does not say whose client it
+ * greets. */
+static _Thread_local struct httpd *running;
+
+static void settle(struct httpd *httpd);
+
+static void run(struct httpd *httpd);
+
+static void run_again(uv_timer_t *timer)
+{
+	run(timer->data);
+}
+
+/* It may have bytes that it has taken off the socket, which no descriptor tells. */
+static void plan_run(struct httpd *httpd)
+{
+	MHD_UNSIGNED_LONG_LONG wait_ms;
+
+	if (MHD_get_timeout(httpd->daemon, &wait_ms) == MHD_YES)
+		uv_timer_start(&httpd->run_timer, run_again, wait_ms, 0);
+}
+
+static void run(struct httpd *httpd)
+{
+	httpd->inside = true;
+	running = httpd;
+	MHD_run(httpd->daemon);
+	running = NULL;
+	httpd->inside = false;
+	plan_run(httpd);
+	settle(httpd);
+}
+
+void httpd_kick(struct httpd *httpd)
+{
+	if (!httpd->stopped)
+		uv_timer_start(&httpd->run_timer, run_again, 0, 0);
+}
+
+static void polled(uv_poll_t *poll, int status, int events)
+{
+	(void)status, (void)events;
+	run(poll->data);
+}
+
+static int show_pair(gnutls_session_t session, const gnutls_datum_t *authorities, int count,
+		     const gnutls_pk_algorithm_t *algorithms, int algorithms_count,
+		     gnutls_pcert_st **ret_certs, unsigned int *ret_count,
+		     gnutls_privkey_t *ret_key)
+{
+	(void)session, (void)authorities, (void)count, (void)algorithms, (void)algorithms_count;
+	if (!running)
+		return -1;
+	httpd_pair_use(running->certs, ret_certs, ret_count, ret_key);
+	return 0;
+}
+
+static void look_at_certs(uv_timer_t *timer)
+{
+	struct httpd *httpd = timer->data;
+	struct err err = ERR_INIT;
+	int r = httpd_certs_check(httpd->certs, &err);
+
+	if (httpd->options.certs_changed && (r == 1 || r == -EINVAL))
+		httpd->options.certs_changed(httpd->options.context, r == 1 ? NULL : &err);
+}
+
+/* ---- its life ---- */
+
+static uint32_t or_default(uint32_t value, uint32_t otherwise)
+{
+	return value ? value : otherwise;
+}
+
+static void options_copy(struct httpd *httpd, const struct httpd_options *options)
+{
+	struct httpd_options *own = &httpd->options;
+
+	*own = *options;
+	own->addr = own->cert_file = own->key_file = NULL;
+	own->max_body = own->max_body ? own->max_body : MAX_BODY_DEFAULT;
+	own->max_bodies = own->max_bodies ? own->max_bodies : BODIES_DEFAULT * own->max_body;
+	own->max_connections = or_default(own->max_connections, MAX_CONNECTIONS_DEFAULT);
+	own->idle_ms = or_default(own->idle_ms, IDLE_MS_DEFAULT);
+	own->request_ms = or_default(own->request_ms, REQUEST_MS_DEFAULT);
+	own->certs_ms = or_default(own->certs_ms, CERTS_MS_DEFAULT);
+}
+
+static int daemon_start(struct httpd *httpd, int fd, struct err *err)
+{
+	const struct MHD_OptionItem tls[] = {
+		{ MHD_OPTION_HTTPS_CERT_CALLBACK, (intptr_t)show_pair, NULL },
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)PRIORITIES },
+		{ MHD_OPTION_END, 0, NULL },
+	};
+	const struct MHD_OptionItem none[] = { { MHD_OPTION_END, 0, NULL } };
+	unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
+
+	if (httpd->certs)
+		flags |= MHD_USE_TLS;
+	httpd->daemon = MHD_start_daemon(
+		flags, 0, NULL, NULL, httpd_call_serve, httpd, MHD_OPTION_ARRAY,
+		httpd->certs ? tls : none, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)httpd->options.max_connections,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTPD_HEAD_MAX, MHD_OPTION_STRICT_FOR_CLIENT,
+		1, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, PIECE_MAX, MHD_OPTION_NOTIFY_CONNECTION,
+		httpd_link_notify, httpd, MHD_OPTION_NOTIFY_COMPLETED, httpd_call_end, httpd,
+		MHD_OPTION_URI_LOG_CALLBACK, httpd_call_new, httpd, MHD_OPTION_END);
+	if (httpd->daemon)
+		return 0;
+	close(fd);
+	return err_set(err, ENOMEM, "libmicrohttpd does not start");
+}
+
+static void handles_init(struct httpd *httpd)
+{
+	uv_timer_t *const timers[] = { &httpd->run_timer, &httpd->due_timer, &httpd->certs_timer,
+				       &httpd->grace_timer };
+	const union MHD_DaemonInfo *info =
+		MHD_get_daemon_info(httpd->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+	for (size_t i = 0; i < ARRAY_SIZE(timers); i++) {
+		uv_timer_init(httpd->loop, timers[i]);
+		timers[i]->data = httpd;
+	}
+	uv_poll_init(httpd->loop, &httpd->poll, info->epoll_fd);
+	httpd->poll.data = httpd;
+	httpd->handles = ARRAY_SIZE(timers) + 1;
+	uv_poll_start(&httpd->poll, UV_READABLE, polled);
+	if (httpd->certs)
+		uv_timer_start(&httpd->certs_timer, look_at_certs, httpd->options.certs_ms,
+			       httpd->options.certs_ms);
+}
+
+static void httpd_free(struct httpd *httpd)
+{
+	if (!httpd)
+		return;
+	httpd_certs_free(httpd->certs);
+	free(httpd);
+}
+
+static void httpd_freep(struct httpd **httpd)
+{
+	httpd_free(*httpd);
+}
+
+int httpd_new(uv_loop_t *loop, const struct httpd_options *options, struct httpd **ret,
+	      struct err *err)
+{
+	struct httpd *httpd CLEANUP(httpd_freep) = calloc(1, sizeof(*httpd));
+	int fd, r;
+
+	if (!httpd)
+		return err_set(err, ENOMEM, "no memory for a server");
+	if (!options->cert_file != !options->key_file)
+		return err_set(err, EINVAL, "a certificate needs its key, a key its certificate");
+	httpd->loop = loop;
+	options_copy(httpd, options);
+	if (options->cert_file &&
+	    (r = httpd_certs_new(options->cert_file, options->key_file, &httpd->certs, err)) < 0)
+		return r;
+	if ((r = httpd_listen(options->addr, &fd, &httpd->port, err)) < 0 ||
+	    (r = daemon_start(httpd, fd, err)) < 0)
+		return r;
+	handles_init(httpd);
+	*ret = httpd;
+	httpd = NULL;
+	return 0;
+}
+
+int httpd_port(const struct httpd *httpd)
+{
+	return httpd->port;
+}
+
+uint32_t httpd_connections(const struct httpd *httpd)
+{
+	return httpd->connections;
+}
+
+uint32_t httpd_in_flight(const struct httpd *httpd)
+{
+	return httpd->in_flight;
+}
+
+/* ---- the end ---- */
+
+static void handle_closed(uv_handle_t *handle)
+{
+	struct httpd *httpd = handle->data;
+
+	if (--httpd->handles > 0)
+		return;
+	void (*closed)(void *context) = httpd->closed;
+	void *context = httpd->closed_context;
+	httpd_free(httpd);
+	if (closed)
+		closed(context);
+}
+
+/* Not from inside MHD_run(). */
+static void stop(struct httpd *httpd)
+{
+	httpd->stopped = true;
+	if (httpd->waiting.first) {
+		httpd_calls_drop(httpd);
+		running = httpd;
+		MHD_run(httpd->daemon); /* answers them */
+		running = NULL;
+	}
+	uv_close((uv_handle_t *)&httpd->poll, handle_closed);
+	uv_close((uv_handle_t *)&httpd->run_timer, handle_closed);
+	uv_close((uv_handle_t *)&httpd->due_timer, handle_closed);
+	uv_close((uv_handle_t *)&httpd->certs_timer, handle_closed);
+	uv_close((uv_handle_t *)&httpd->grace_timer, handle_closed);
+	MHD_stop_daemon(httpd->daemon);
+}
+
+static void settle(struct httpd *httpd)
+{
+	if (httpd->closing && !httpd->stopped && !httpd->inside && httpd->in_flight == 0)
+		stop(httpd);
+}
+
+static void grace_over(uv_timer_t *timer)
+{
+	struct httpd *httpd = timer->data;
+
+	if (!httpd->stopped)
+		stop(httpd);
+}
+
+void httpd_close(struct httpd *httpd, uint32_t grace_ms, void (*closed)(void *context),
+		 void *context)
+{
+	if (!httpd) {
+		if (closed)
+			closed(context);
+		return;
+	}
+	httpd->closing = true;
+	httpd->closed = closed;
+	httpd->closed_context = context;
+	MHD_socket fd = MHD_quiesce_daemon(httpd->daemon);
+	if (fd != MHD_INVALID_SOCKET)
+		close(fd);
+	uv_timer_start(&httpd->grace_timer, grace_over, grace_ms, 0);
+	/* Once more, for what has arrived and was not looked at. */
+	httpd_kick(httpd);
+}

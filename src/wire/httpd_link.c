@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* httpd_link.c - a connection, and how long it may take.
+ *
+ * libmicrohttpd's own timeout begins anew with every byte, so a client that sends one now
+ * and then would stay for ever.  Here each phase has its end.
+ */
+#include "wire/httpd_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static struct httpd_links *list_of(struct httpd *httpd, enum httpd_phase phase)
+{
+	if (phase == HTTPD_IDLE)
+		return &httpd->idle;
+	return phase == HTTPD_BUSY ? &httpd->busy : NULL;
+}
+
+static void list_remove(struct httpd_links *list, struct httpd_link *link)
+{
+	if (!list)
+		return;
+	*(link->prev ? &link->prev->next : &list->first) = link->next;
+	*(link->next ? &link->next->prev : &list->last) = link->prev;
+}
+
+static void list_append(struct httpd_links *list, struct httpd_link *link)
+{
+	link->next = NULL;
+	link->prev = list->last;
+	*(list->last ? &list->last->next : &list->first) = link;
+	list->last = link;
+}
+
+static uint64_t due_of(const struct httpd *httpd, const struct httpd_link *link)
+{
+	return link->since_ms +
+	       (link->phase == HTTPD_IDLE ? httpd->options.idle_ms : httpd->options.request_ms);
+}
+
+/* The timer is moved only if it would come too late: one that comes early finds nothing
+ * and is set anew, which is cheaper than to set it with every request. */
+static void expect(struct httpd *httpd, uint64_t due_ms)
+{
+	uint64_t now_ms = uv_now(httpd->loop);
+
+	if (httpd->stopped || (httpd->due_ms && httpd->due_ms <= due_ms))
+		return;
+	httpd->due_ms = due_ms;
+	uv_timer_start(&httpd->due_timer, httpd_link_due, due_ms > now_ms ? due_ms - now_ms : 0,
+		       0);
+}
+
+void httpd_link_phase(struct httpd_link *link, enum httpd_phase phase)
+{
+	struct httpd *httpd = link->httpd;
+	struct httpd_links *list = list_of(httpd, phase);
+
+	if (link->phase == HTTPD_CUT)
+		return;
+	list_remove(list_of(httpd, link->phase), link);
+	link->phase = phase;
+	link->since_ms = uv_now(httpd->loop);
+	if (list) {
+		list_append(list, link);
+		expect(httpd, due_of(httpd, link));
+	}
+}
+
+/* libmicrohttpd cannot answer while a body is on its way, so this goes past it: nothing of
+ * an answer has been written before, and nothing is after. */
+static void say_late(const struct httpd_link *link, int fd)
+{
+	static const char text[] = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
+				   "Content-Length: 0\r\n\r\n";
+	const union MHD_ConnectionInfo *info = NULL;
+
+	if (link->pair)
+		info = MHD_get_connection_info(link->connection,
+					       MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	if (info)
+		gnutls_record_send(info->tls_session, text, sizeof(text) - 1);
+	else
+		send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* libmicrohttpd sees its socket at an end and does the rest. */
+static void cut(struct httpd_link *link)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(link->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (link->asking)
+		say_late(link, info->connect_fd);
+	httpd_link_phase(link, HTTPD_CUT);
+	shutdown(info->connect_fd, SHUT_RDWR);
+}
+
+static void cut_late(struct httpd *httpd, const struct httpd_links *list)
+{
+	while (list->first && due_of(httpd, list->first) <= uv_now(httpd->loop))
+		cut(list->first);
+}
+
+void httpd_link_due(uv_timer_t *timer)
+{
+	struct httpd *httpd = timer->data;
+
+	httpd->due_ms = 0;
+	cut_late(httpd, &httpd->idle);
+	cut_late(httpd, &httpd->busy);
+	if (httpd->idle.first)
+		expect(httpd, due_of(httpd, httpd->idle.first));
+	if (httpd->busy.first)
+		expect(httpd, due_of(httpd, httpd->busy.first));
+}
+
+static void link_open(struct httpd *httpd, struct MHD_Connection *connection, void **ret)
+{
+	struct httpd_link *link = calloc(1, sizeof(*link));
+
+	*ret = link;
+	if (!link)
+		return; /* its first request is refused */
+	link->httpd = httpd;
+	link->connection = connection;
+	link->pair = httpd->certs ? httpd_pair_get(httpd->certs) : NULL;
+	link->phase = HTTPD_WAITING; /* in no list yet */
+	httpd_link_phase(link, HTTPD_BUSY);
+	httpd->connections++;
+}
+
+static void link_close(struct httpd_link *link)
+{
+	struct httpd *httpd = link->httpd;
+
+	httpd_link_phase(link, HTTPD_CUT);
+	if (link->pair)
+		httpd_pair_put(httpd->certs, link->pair);
+	httpd->connections--;
+	/* With too many connections, or descriptors, nothing was accepted; MHD_run() begins
+	 * again when it finds that there are less, but nobody calls it for that. */
+	httpd_kick(httpd);
+	free(link);
+}
+
+void httpd_link_notify(void *context, struct MHD_Connection *connection, void **link,
+		       enum MHD_ConnectionNotificationCode code)
+{
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		link_open(context, connection, link);
+	else if (*link)
+		link_close(*link);
+}
