@@ -78,6 +78,11 @@ void log_block(struct cluster *c, uint32_t block)
 	*log_next(c) = (struct change){ .at = block, .kind = CHANGE_BLOCK };
 }
 
+void cluster_set_seats(struct cluster *c, uint16_t seats)
+{
+	c->config.seats = seats ? seats : SEATS_DEFAULT;
+}
+
 struct cluster *cluster_new(const struct cluster_config *config)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
@@ -85,8 +90,7 @@ struct cluster *cluster_new(const struct cluster_config *config)
 	if (!c)
 		return NULL;
 	c->config = *config;
-	if (!c->config.seats)
-		c->config.seats = SEATS_DEFAULT;
+	cluster_set_seats(c, config->seats);
 	rng_seed(&c->shuffle, config->shuffle);
 	map_init(&c->string_ids, config->seed);
 	map_init(&c->profile_ids, config->seed);

@@ -206,6 +206,8 @@ struct cluster_config {
 
 struct cluster *cluster_new(const struct cluster_config *config); /* NULL: out of memory */
 void cluster_free(struct cluster *c);
+/* Other seats; 0: SEATS_DEFAULT.  Pods that sit already stay, however many. */
+void cluster_set_seats(struct cluster *c, uint16_t seats);
 
 /* Numbers for strings.  0 is the empty string; UINT32_MAX: out of memory. */
 uint32_t cluster_intern(struct cluster *c, const char *s);

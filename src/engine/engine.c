@@ -6,6 +6,7 @@
 #include "engine/mix.h"
 #include "engine/policy/policy.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #define INDEX_BYTES_DEFAULT (UINT64_C(192) << 20) /* 300 classes at 100,000 nodes */
@@ -64,6 +65,46 @@ struct engine *engine_new(const struct engine_config *config)
 		return NULL;
 	}
 	return e;
+}
+
+/* Of the policy, so that it can begin to learn. */
+static int replace_tables(struct engine *e, const struct policy *policy)
+{
+	void *tables = calloc(1, policy->tables_size + 1);
+
+	if (!tables)
+		return -ENOMEM;
+	free(e->scorer.tables);
+	e->scorer.tables = tables;
+	e->scorer.policy = e->config.policy = policy;
+	return 0;
+}
+
+int engine_configure(struct engine *e, const struct engine_config *config)
+{
+	const struct policy *policy = config->policy ? config->policy : &policy_default;
+	uint64_t bytes = config->index_bytes ? config->index_bytes : INDEX_BYTES_DEFAULT;
+	struct index *index;
+
+	if (policy != e->config.policy && (policy->shuffled || policy->knows_mix))
+		return -EINVAL;
+	index = index_new(&e->scorer, bytes);
+	if (!index || replace_tables(e, policy) < 0) {
+		index_free(index);
+		return -ENOMEM;
+	}
+	index_free(e->index);
+	e->index = index;
+	e->config.index_bytes = bytes;
+	e->config.weights = e->scorer.weights = weights_normal(config->weights);
+	e->config.max_nodes_per_leaf = config->max_nodes_per_leaf;
+	e->config.max_gpus_per_leaf = config->max_gpus_per_leaf;
+	e->config.cluster.seats = config->cluster.seats;
+	cluster_set_seats(e->cluster, config->cluster.seats);
+	e->scorer.epoch++;
+	e->scorer.prices_epoch++;
+	e->mix_changed = true;
+	return 0;
 }
 
 void engine_free(struct engine *e)

@@ -63,6 +63,14 @@ struct engine *engine_new(const struct engine_config *config); /* NULL: out of m
 void engine_free(struct engine *e);
 struct cluster *engine_cluster(struct engine *e);
 const struct engine_config *engine_config(const struct engine *e);
+
+/* Other weights, policy, limits of leaves and seats from now on; the cluster, all placements
+ * and the learned mix stay.  Costs what new indexes do.  The seeds and the order of ties stay
+ * as they were given to engine_new().  0; -EINVAL the policy is one that must be there from
+ * the first node on (shuffled, knows_mix) and is not the one that is; -ENOMEM: nothing has
+ * changed. */
+int engine_configure(struct engine *e, const struct engine_config *config);
+
 const struct scorer *engine_scorer(const struct engine *e);
 const struct index *engine_index(const struct engine *e); /* for its statistics */
 

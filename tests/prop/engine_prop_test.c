@@ -18,6 +18,7 @@ struct world {
 	uint64_t seed;
 	VEC(uint32_t) pods;
 	uint32_t next_pod, next_node;
+	bool reconfigured; /* now and then */
 };
 
 static void broken(const struct world *w, const char *what)
@@ -179,11 +180,34 @@ static void flip_health(struct world *w)
 	cluster_gpu_health(w->cluster, node, gpu, !n->gpus[gpu].healthy);
 }
 
+/* Other weights, limits, policy and memory: nothing of the cluster may change. */
+static void configure(struct world *w)
+{
+	static const struct policy *const policies[] = { &policy_default, &policy_binpack,
+							 &policy_spread };
+	struct engine_config config = {
+		.cluster = { .seats = (uint16_t)rng_below(&w->rng, 4) },
+		.policy = policies[rng_below(&w->rng, 3)],
+		.weights = { rng_below(&w->rng, 5), rng_below(&w->rng, 5), rng_below(&w->rng, 5),
+			     rng_below(&w->rng, 5) },
+		.max_nodes_per_leaf = rng_below(&w->rng, 4),
+		.index_bytes = rng_chance(&w->rng, 1, 4),
+	};
+	uint64_t before = cluster_digest(w->cluster);
+
+	if (engine_configure(w->engine, &config) < 0)
+		broken(w, "engine_configure");
+	if (cluster_digest(w->cluster) != before)
+		broken(w, "a configuration has changed the cluster");
+}
+
 static void step(struct world *w)
 {
 	uint32_t dice = rng_below(&w->rng, 100);
 	uint32_t node;
 
+	if (w->reconfigured && rng_chance(&w->rng, 1, 12))
+		configure(w);
 	if (dice < 60)
 		submit(w);
 	else if (dice < 80)
@@ -202,7 +226,8 @@ static void step(struct world *w)
 }
 
 /* The digest after a whole run. */
-static uint64_t run(uint64_t seed, const struct policy *policy, uint64_t index_bytes)
+static uint64_t run_world(uint64_t seed, const struct policy *policy, uint64_t index_bytes,
+			  bool reconfigured)
 {
 	struct engine_config config = {
 		.cluster = { .seats = (uint16_t)(seed % 4) }, /* 0: the default */
@@ -210,7 +235,7 @@ static uint64_t run(uint64_t seed, const struct policy *policy, uint64_t index_b
 		.seed = seed,
 		.index_bytes = index_bytes,
 	};
-	struct world w = { .seed = seed };
+	struct world w = { .seed = seed, .reconfigured = reconfigured };
 	uint64_t digest;
 
 	rng_seed(&w.rng, seed);
@@ -234,6 +259,11 @@ static uint64_t run(uint64_t seed, const struct policy *policy, uint64_t index_b
 	return digest;
 }
 
+static uint64_t run(uint64_t seed, const struct policy *policy, uint64_t index_bytes)
+{
+	return run_world(seed, policy, index_bytes, false);
+}
+
 TEST(the_incremental_answer_is_the_one_computed_afresh_under_every_policy)
 {
 	const struct policy *policy;
@@ -241,6 +271,12 @@ TEST(the_incremental_answer_is_the_one_computed_afresh_under_every_policy)
 	for (size_t i = 0; (policy = policy_at(i)); i++)
 		for (uint64_t seed = 1; seed <= SEEDS; seed++)
 			run(seed, policy, 0);
+}
+
+TEST(it_still_is_while_weights_limits_and_policies_change)
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		run_world(seed, &policy_default, 0, true);
 }
 
 TEST(an_index_with_hardly_any_memory_decides_the_same)

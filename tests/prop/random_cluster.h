@@ -137,6 +137,9 @@ static inline void random_node(struct cluster *c, struct rng *rng, uint32_t numb
 		.taints = n->taints,
 		.taints_count = rng_chance(rng, 1, 3) ? 1 + rng_below(rng, 2) : 0,
 		.network_gbps = rng_below(rng, 4) * 200,
+		.rdma_ports = (uint16_t)rng_below(rng, 4),
+		.hcas = rng_below(rng, 4),
+		.cufile = rng_chance(rng, 1, 2),
 		.performance_milli = (uint16_t)(700 + rng_below(rng, 400)),
 		.unschedulable = rng_chance(rng, 1, 15),
 	};
@@ -205,6 +208,11 @@ static inline void random_request(struct cluster *c, struct rng *rng, struct req
 	r->strategy = (uint8_t)rng_below(rng, 3);
 	if (rng_chance(rng, 1, 8))
 		r->min_network_gbps = 200 * (1 + rng_below(rng, 3));
+	if (rng_chance(rng, 1, 12))
+		r->min_rdma_ports = (uint16_t)(1 + rng_below(rng, 3));
+	if (rng_chance(rng, 1, 8))
+		r->prefer_hcas = 1 + rng_below(rng, 3);
+	r->cufile = rng_chance(rng, 1, 12);
 	if (rng_chance(rng, 1, 20) && cluster_nodes_end(c))
 		r->node = rng_below(rng, cluster_nodes_end(c));
 	if (rng_chance(rng, 1, 15))

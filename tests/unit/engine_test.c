@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine_fixture.h"
 
+#include <errno.h>
+
 #include "engine/cluster_private.h"
 #include "engine/index.h"
 #include "engine/pick.h"
+#include "engine/policy/policy.h"
 
 static uint32_t node_in(struct engine *e, const char *name, const char *leaf, uint32_t gpus)
 {
@@ -575,6 +578,74 @@ TEST(only_the_proportions_of_weights_count)
 		CHECK_INT(d.score, first.score);
 		engine_free(e);
 	}
+}
+
+TEST(an_engine_takes_other_weights_and_keeps_its_pods)
+{
+	struct engine *e = fleet_new();
+	struct engine_config config = *engine_config(e);
+	struct box slow = BOX("a-slow", 4), fast = BOX("b-fast", 4);
+	uint32_t pod;
+
+	slow.spec.performance_milli = 900;
+	box_add(e, &slow);
+	box_add(e, &fast);
+	pod = put(e, "there", cluster_node_find(engine_cluster(e), "a-slow"), whole(1));
+	config.weights = (struct weights){ 0, 0, 0, 1 };
+	CHECK_STR(choice(e, whole(1)), "a-slow");
+	CHECK(engine_configure(e, &config) == 0);
+	CHECK_STR(choice(e, whole(1)), "b-fast");
+	CHECK_STR(cluster_pod(engine_cluster(e), pod)->uid, "there");
+	CHECK_INT(engine_config(e)->weights.performance, 1000);
+	config.weights = (struct weights){ 1, 0, 0, 0 };
+	config.policy = &policy_spread;
+	CHECK(engine_configure(e, &config) == 0);
+	CHECK_STR(choice(e, whole(1)), "b-fast");
+	config.policy = &policy_binpack;
+	config.max_nodes_per_leaf = 3;
+	config.max_gpus_per_leaf = 24;
+	CHECK(engine_configure(e, &config) == 0);
+	CHECK_STR(choice(e, whole(1)), "a-slow");
+	CHECK_INT(engine_config(e)->max_nodes_per_leaf, 3);
+	CHECK_INT(engine_config(e)->max_gpus_per_leaf, 24);
+	engine_free(e);
+}
+
+TEST(a_policy_that_must_know_all_from_the_beginning_cannot_come_later)
+{
+	struct engine *e = fleet_new();
+	struct engine_config config = { .policy = &policy_fgd };
+
+	CHECK_INT(engine_configure(e, &config), -EINVAL);
+	CHECK(engine_config(e)->policy == &policy_default);
+	engine_free(e);
+	e = engine_with((struct engine_config){ .policy = &policy_random });
+	config.policy = &policy_random;
+	CHECK_INT(engine_configure(e, &config), 0);
+	engine_free(e);
+}
+
+TEST(seats_can_be_more_or_less_from_now_on)
+{
+	struct engine *e = engine_with((struct engine_config){ .cluster = { .seats = 2 } });
+	struct engine_config config = *engine_config(e);
+	struct box b = BOX("a", 1);
+	struct request seat;
+	uint32_t node = box_add(e, &b);
+
+	request_init(&seat);
+	request_add_ask(&seat, ASK_SHARE, 1);
+	put(e, "one", node, seat);
+	put(e, "two", node, seat);
+	CHECK_VERDICT(verdict_on(e, seat, node), NO_SHARED_SEAT);
+	config.cluster.seats = 3;
+	CHECK(engine_configure(e, &config) == 0);
+	CHECK_VERDICT(verdict_on(e, seat, node), FITS);
+	config.cluster.seats = 1;
+	CHECK(engine_configure(e, &config) == 0);
+	CHECK_VERDICT(verdict_on(e, seat, node), NO_SHARED_SEAT);
+	CHECK_INT(cluster_pods_count(engine_cluster(e)), 2);
+	engine_free(e);
 }
 
 TEST(a_score_is_the_weighted_sum_of_its_parts)

@@ -406,6 +406,7 @@ def configurations_that_cannot_be_are_refused():
             "scoringWeights are all 0",
         ),
         ({"policy": "best"}, "spec.policy"),
+        ({"policy": "fgd"}, "spec.policy"),
         ({"maxPodsPerSharedGpu": 0}, "spec.maxPodsPerSharedGpu"),
         ({"domainLabels": []}, "spec.domainLabels"),
         ({"domainLabels": ["a"], "domainPreset": "kubernetes"}, "exclude each other"),
