@@ -212,10 +212,11 @@ static void pop(struct world *w)
 static void refuse(struct world *w, int i)
 {
 	uint32_t class = rng_below(&w->rng, CLASSES + 1);
-	uint32_t wakes = rng_below(&w->rng, WAKE_ALL + 1) & rng_below(&w->rng, WAKE_ALL + 1);
+	uint32_t wakes = rng_below(&w->rng, WAKE_ALL + 1);
 
 	if (rng_chance(&w->rng, 1, 2) && w->model[i].class && w->model[i].class <= CLASSES)
 		class = w->model[i].class;
+	wakes &= rng_below(&w->rng, WAKE_ALL + 1); /* few, mostly */
 	model_refused(w, i, class, wakes);
 	CHECK_INT(pending_refused(w->q, &w->items[i], class, wakes, w->now_ms), 0);
 }
