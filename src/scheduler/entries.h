@@ -49,7 +49,8 @@ struct lock_card {
  * -ENOMEM. */
 int entries_read(const char *text, struct arena *arena, struct lock_entry **ret, uint32_t *count,
 		 struct err *err);
-/* The same back, compact. */
+/* The same back, compact; one of them, without the brackets. */
+void entry_write(const struct lock_entry *entry, struct strbuf *out);
 void entries_write(const struct lock_entry *entries, uint32_t count, struct strbuf *out);
 
 bool entry_equal(const struct lock_entry *a, const struct lock_entry *b);
