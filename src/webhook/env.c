@@ -99,7 +99,8 @@ static void add_missing(const struct env *env, const struct variables *list)
 
 static void add_list(const struct env *env, const struct variables *list)
 {
-	struct json_writer *w = patch_add(&env->ruling->patch, env->path);
+	struct json_writer *w =
+		patch_set(&env->ruling->patch, env->path, json_get(env->container, "env"));
 
 	json_open_array(w);
 	for (unsigned i = 0; i < list->count; i++)

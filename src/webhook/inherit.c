@@ -70,7 +70,7 @@ static void add_annotation(const struct admission *a, struct ruling *ruling, con
 	struct json_writer *w;
 
 	if (!*made && json_type(a->object, "metadata", "annotations") != JSON_OBJECT) {
-		w = patch_add(&ruling->patch, at);
+		w = patch_set(&ruling->patch, at, json_get(a->object, "metadata", "annotations"));
 		json_open_object(w);
 		json_close_object(w);
 		patch_end(&ruling->patch);

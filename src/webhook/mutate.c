@@ -59,7 +59,9 @@ static void set_scheduler(struct mutation *m)
 	if (!name || !pod_asks_any(&m->asks) ||
 	    (*m->asks.scheduler && strcmp(m->asks.scheduler, SCHEDULER_OF_KUBE) != 0))
 		return;
-	json_add_str(patch_add(&m->ruling->patch, at), name);
+	json_add_str(
+		patch_set(&m->ruling->patch, at, json_get(m->a->object, "spec", "schedulerName")),
+		name);
 	patch_end(&m->ruling->patch);
 	m->asks.scheduler = name;
 }
@@ -79,7 +81,9 @@ static void set_runtime_class(const struct mutation *m)
 
 	if (!m->options->runtime_class || (own && *own))
 		return;
-	json_add_str(patch_add(&m->ruling->patch, at), m->options->runtime_class);
+	json_add_str(patch_set(&m->ruling->patch, at,
+			       json_get(m->a->object, "spec", "runtimeClassName")),
+		     m->options->runtime_class);
 	patch_end(&m->ruling->patch);
 }
 
@@ -98,7 +102,7 @@ static void open_missing(struct patch *patch, const struct json *parent, struct 
 
 	if (json_type(parent) == JSON_OBJECT)
 		return;
-	w = patch_add(patch, at);
+	w = patch_set(patch, at, parent);
 	json_open_object(w);
 	json_close_object(w);
 	patch_end(patch);
@@ -120,7 +124,9 @@ static void add_slot(struct patch *patch, const struct json *container, struct p
 		if (i == 0)
 			open_missing(patch, resources, below);
 		open_missing(patch, part, list);
-		json_add_str(patch_add(patch, patch_key(list, RESOURCE_SLOT)), "1");
+		json_add_str(patch_set(patch, patch_key(list, RESOURCE_SLOT),
+				       json_get(part, RESOURCE_SLOT)),
+			     "1");
 		patch_end(patch);
 	}
 }

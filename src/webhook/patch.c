@@ -91,6 +91,12 @@ struct json_writer *patch_replace(struct patch *patch, struct patch_path path)
 	return begin_value(patch, "replace", &path);
 }
 
+struct json_writer *patch_set(struct patch *patch, struct patch_path path,
+			      const struct json *before)
+{
+	return begin_value(patch, before ? "replace" : "add", &path);
+}
+
 void patch_remove(struct patch *patch, struct patch_path path)
 {
 	begin(patch, "remove", &path);

@@ -19,6 +19,8 @@
 #include "base/strbuf.h"
 #include "wire/json_write.h"
 
+struct json;
+
 #define PATCH_PATH_MAX 192 /* our paths are short: fixed names, indexes, keys of ours */
 #define PATCH_MAX      ((size_t)3 << 20) /* bytes of the whole */
 
@@ -50,10 +52,14 @@ struct patch_path patch_key(struct patch_path path, const char *key);
 struct patch_path patch_index(struct patch_path path, size_t index);
 
 /* The caller writes the value, one, and calls patch_end().  Adding to a list inserts
- * before that index; adding a key that is there replaces it. */
+ * before that index. */
 struct json_writer *patch_add(struct patch *patch, struct patch_path path);
 struct json_writer *patch_replace(struct patch *patch, struct patch_path path);
 void patch_end(struct patch *patch);
+
+/* Either of the two: `before` is the value that is there now, or NULL. */
+struct json_writer *patch_set(struct patch *patch, struct patch_path path,
+			      const struct json *before);
 
 void patch_remove(struct patch *patch, struct patch_path path);
 
