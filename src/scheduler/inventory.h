@@ -37,13 +37,16 @@ struct inventory_options {
 	const struct log *log;
 	const char *const *domain_keys; /* NULL: the defaults of dialect/node.h; copied */
 	size_t domain_keys_count;
-	/* `node` is its number in the cluster (gone already for NODE_WENT). */
+	/* `node` is its number in the cluster (gone already for NODE_WENT).  No change at all
+	 * (0) means that the node has less than before. */
 	void (*changed)(void *context, const char *name, uint32_t node, uint32_t changes);
 	void *context;
 };
 
 int inventory_new(const struct inventory_options *options, struct inventory **ret,
 		  struct err *err);
+/* After its caches are gone, and when the engine decides no more: the engine borrows from it
+ * how GPUs are linked.  NULL is fine. */
 void inventory_free(struct inventory *inventory);
 
 /* The fabric is read from other labels from now on; all nodes are read again. */

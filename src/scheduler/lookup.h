@@ -32,12 +32,14 @@ struct lookup_options {
 };
 
 int lookup_new(const struct lookup_options *options, struct lookup **ret, struct err *err);
+/* After its caches are gone.  NULL is fine. */
 void lookup_free(struct lookup *lookup);
 
 const struct dialect_lookup *lookup_dialect(struct lookup *lookup);
 void lookup_reset(struct lookup *lookup);
 
-/* The pod with that uid has the index; drop forgets all of the pod's.  0, -ENOMEM. */
+/* The pod with that uid has the index; drop forgets all of the pod's (also before the pod is
+ * read again: its own index must not look taken to it).  0, -ENOMEM. */
 int lookup_take_index(struct lookup *lookup, const char *workload, uint32_t index,
 		      const char *uid);
 void lookup_drop_index(struct lookup *lookup, const char *uid);

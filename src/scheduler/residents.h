@@ -15,6 +15,7 @@
 #include "scheduler/entries.h"
 
 struct arena;
+struct budgets;
 struct engine;
 struct err;
 struct inventory;
@@ -29,6 +30,7 @@ struct residents_options {
 	struct inventory *inventory;
 	struct lookup *lookup;
 	const struct log *log;
+	struct budgets *budgets; /* NULL: nothing is guarded */
 	uint64_t seed;
 	/* The number of a gang's name in the cluster (struct pod_spec.gang). */
 	uint32_t (*gang)(void *context, const char *namespace, const char *name);
@@ -37,7 +39,7 @@ struct residents_options {
 
 enum resident_change {
 	RESIDENT_SAME,	  /* nothing of interest */
-	RESIDENT_CAME,	  /* is booked now */
+	RESIDENT_CAME,	  /* is booked now; or is new, and waits for its node */
 	RESIDENT_CHANGED, /* labels, being deleted */
 	RESIDENT_SHRANK,  /* holds less, or other things, than before */
 };
@@ -48,7 +50,10 @@ void residents_free(struct residents *residents);
 
 /* A pod that has a node and is not finished; `object` its document, whole or as kept.  One
  * that the engine has already (assumed by us, with the same node and GPUs) stays as it is.
- * What cannot be read is booked by its node and plain resources, and the log says why. */
+ * What cannot be read is booked by its node and plain resources, and the log says why.
+ *
+ * `pod` is borrowed until the next version of it is put, or it is removed: one of the two
+ * must follow every change that the cache reports of a pod that was put. */
 enum resident_change residents_put(struct residents *residents, const struct kube_object *pod,
 				   const struct json *object);
 /* It is gone or finished: whether it was booked, and where. */
@@ -59,14 +64,21 @@ bool residents_remove(struct residents *residents, const char *uid, uint32_t *no
 void residents_node(struct residents *residents, const char *name, uint32_t changes);
 /* The node went: its pods wait for it to come back. */
 
+/* Before victims are looked for: brings up to date whose removal violates a budget.  Costs
+ * nothing unless the answer of a budget has changed. */
+void residents_guard(struct residents *residents);
+
 /* A lock of somebody else's whose pod is not bound: what it holds is booked under the pod's
  * uid until it is bound or the lock is gone.  Nothing if the engine has that pod. */
 int residents_put_guest(struct residents *residents, const char *node,
 			const struct lock_entry *entry);
 void residents_remove_guest(struct residents *residents, const char *uid);
 
-/* The entry that a bound pod of ours must have, from its decision; in the arena.  0; -ENOENT it
- * has no decision, or holds no GPU; -EINVAL it cannot be read. */
+/* The entry that a bound pod of ours must have, from its decision; in the arena.  Its version
+ * is the document's, or "0" if that says none: the one at which it was read unbound is not
+ * known any more, and not needed while it is bound.  A gang is not named: nobody has to wait
+ * for a pod that is bound.  0; -ENOENT it has no decision, or holds no GPU; -EINVAL it cannot
+ * be read; -ENOMEM. */
 int resident_entry(const struct json *pod, struct arena *arena, struct lock_entry *ret,
 		   struct err *err);
 

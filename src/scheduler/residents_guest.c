@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* residents_guest.c - what locks of others hold for pods that are not bound yet; and the lock
+ * that a bound pod must have. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "engine/adopt.h"
+#include "engine/engine.h"
+#include "scheduler/residents_private.h"
+#include "wire/json.h"
+
+/* An entry, kept until its node comes: one piece of memory with its strings. */
+struct guest {
+	char *name;
+	uint32_t holds_count;
+	struct decided_hold holds[];
+};
+
+void guest_free(struct guest *guest)
+{
+	free(guest);
+}
+
+static size_t guest_size(const struct lock_entry *entry)
+{
+	size_t size = sizeof(struct guest) + strlen(entry->name) + 1;
+
+	for (uint32_t i = 0; i < entry->holds_count; i++) {
+		const struct lock_hold *hold = &entry->holds[i];
+
+		size += sizeof(struct decided_hold) + strlen(hold->uuid) + 1;
+		size += hold->mig_profile ? strlen(hold->mig_profile) + 1 : 0;
+	}
+	return size;
+}
+
+static char *put(char **at, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = memcpy(*at, text, size);
+
+	*at += size;
+	return copy;
+}
+
+static struct guest *guest_new(const struct lock_entry *entry)
+{
+	struct guest *guest = calloc(1, guest_size(entry));
+	char *text = guest ? (char *)&guest->holds[entry->holds_count] : NULL;
+
+	if (!guest)
+		return NULL;
+	guest->name = put(&text, entry->name);
+	guest->holds_count = entry->holds_count;
+	for (uint32_t i = 0; i < entry->holds_count; i++) {
+		const struct lock_hold *from = &entry->holds[i];
+		struct decided_hold *to = &guest->holds[i];
+
+		to->uuid = put(&text, from->uuid);
+		to->core_milli = from->core_milli;
+		to->mem_mib = from->mem_mib;
+		if (from->mig_profile)
+			to->mig_profile = put(&text, from->mig_profile);
+		to->mig_start = from->mig_start;
+	}
+	return guest;
+}
+
+int guest_book(struct residents *residents, const struct resident *r)
+{
+	struct cluster *c = residents->cluster;
+	uint32_t node = cluster_node_find(c, r->host->name), number;
+	struct decided decided = { .holds = r->guest->holds,
+				   .holds_count = r->guest->holds_count };
+	/* Nobody can evict it: there is no pod on the node to be removed. */
+	struct pod_spec spec = { .uid = r->uid, .name = r->guest->name, .priority = INT32_MAX };
+	struct assignment known;
+	struct request request;
+	int rc;
+
+	if (node == NODE_NONE || cluster_pod_find(c, r->uid) != POD_NONE)
+		return 0;
+	request_init(&request);
+	holds_of_decision(c, node, &decided, NULL, &known);
+	rc = adopt_pod(c, &spec, &request, node, &known, &number);
+	return rc == -ENOMEM ? rc : 0;
+}
+
+int residents_put_guest(struct residents *residents, const char *node,
+			const struct lock_entry *entry)
+{
+	struct resident *r = resident_find(residents, entry->uid);
+	struct guest *guest;
+
+	if (r && r->guest)
+		residents_remove_guest(residents, entry->uid);
+	else if (r || cluster_pod_find(residents->cluster, entry->uid) != POD_NONE)
+		return 0;
+	guest = guest_new(entry);
+	r = guest ? resident_get(residents, entry->uid, node) : NULL;
+	if (!r) {
+		guest_free(guest);
+		return -ENOMEM;
+	}
+	r->guest = guest;
+	return guest_book(residents, r);
+}
+
+void residents_remove_guest(struct residents *residents, const char *uid)
+{
+	struct resident *r = resident_find(residents, uid);
+	uint32_t number = cluster_pod_find(residents->cluster, uid);
+
+	if (!r || !r->guest)
+		return;
+	if (number != POD_NONE)
+		cluster_pod_remove(residents->cluster, number);
+	resident_forget(residents, r);
+}
+
+static const char *copy(struct arena *arena, const char *text)
+{
+	return arena_strndup(arena, text, strlen(text));
+}
+
+/* Who it is.  A pod that is bound was read unbound at a version that nobody knows any more.
+ * Its entry needs none: as long as the pod is bound it is judged by the attempt, and no
+ * Binding can carry the version of a bound pod, nor 0, which no object ever has. */
+static int entry_identity(const struct json *pod, struct arena *arena, struct lock_entry *ret,
+			  struct err *err)
+{
+	const char *uid = json_str(pod, "metadata", "uid");
+	const char *namespace = json_str(pod, "metadata", "namespace");
+	const char *name = json_str(pod, "metadata", "name");
+	const char *version = json_str(pod, "metadata", "resourceVersion");
+
+	if (!uid || !*uid || !namespace || !*namespace || !name || !*name)
+		return err_set(err, EINVAL, "a pod has no uid, namespace or name");
+	ret->uid = copy(arena, uid);
+	ret->namespace = copy(arena, namespace);
+	ret->name = copy(arena, name);
+	ret->version = copy(arena, version && *version ? version : "0");
+	if (!ret->uid || !ret->namespace || !ret->name || !ret->version)
+		return err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
+int resident_entry(const struct json *pod, struct arena *arena, struct lock_entry *ret,
+		   struct err *err)
+{
+	struct decided decided;
+	struct lock_hold *holds;
+	int rc = decided_read(pod, arena, &decided, err);
+
+	if (rc == 0 && !decided.holds_count)
+		rc = err_set(err, ENOENT, "the pod holds no GPU");
+	if (rc < 0)
+		return rc;
+	*ret = (struct lock_entry){ .attempt = decided.attempt };
+	rc = entry_identity(pod, arena, ret, err);
+	if (rc < 0)
+		return rc;
+	holds = arena_array(arena, decided.holds_count, sizeof(*holds));
+	if (!holds)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < decided.holds_count; i++)
+		holds[i] = (struct lock_hold){ .uuid = decided.holds[i].uuid,
+					       .core_milli = decided.holds[i].core_milli,
+					       .mem_mib = decided.holds[i].mem_mib,
+					       .mig_profile = decided.holds[i].mig_profile,
+					       .mig_start = decided.holds[i].mig_start };
+	ret->holds = holds;
+	ret->holds_count = decided.holds_count;
+	return 0;
+}
