@@ -42,7 +42,7 @@ static void look_at_owners(struct mutation *m)
 {
 	const struct dialect_lookup *lookup = m->options->lookup;
 
-	if (!lookup || !json_len(m->a->object, "metadata", "ownerReferences"))
+	if (!lookup || json_len(m->a->object, "metadata", "ownerReferences") == 0)
 		return;
 	if (m->options->copy_owner_annotations)
 		m->asks.count |= inherit_annotations(m->a, lookup, m->ruling);
@@ -158,7 +158,8 @@ static void inject_all(const struct mutation *m)
 		const struct json *container;
 
 		for (size_t j = 0; (container = json_next(&iter)); j++)
-			inject(m, container, patch_index(list, j));
+			if (json_type(container) == JSON_OBJECT)
+				inject(m, container, patch_index(list, j));
 	}
 }
 
@@ -185,7 +186,8 @@ void webhook_mutate(const struct webhook_options *options, const struct admissio
 	struct mutation m = { .options = options, .a = a, .ruling = ruling };
 	char ids[LITERAL_MAX];
 
-	if (!admission_is(a, "CREATE", "", "pods", ""))
+	if (!admission_is(a, "CREATE", "", "pods", "") ||
+	    json_type(a->object, "spec") != JSON_OBJECT)
 		return;
 	pod_asks_read(a->object, &m.asks);
 	look_at_owners(&m);
