@@ -81,10 +81,15 @@ int guest_book(struct residents *residents, const struct resident *r)
 	struct request request;
 	int rc;
 
-	if (node == NODE_NONE || cluster_pod_find(c, r->uid) != POD_NONE)
+	if (node == NODE_NONE)
 		return 0;
 	request_init(&request);
 	holds_of_decision(c, node, &decided, NULL, &known);
+	number = cluster_pod_find(c, r->uid);
+	if (number != POD_NONE && holds_equal(cluster_pod(c, number), &known))
+		return 0;
+	if (number != POD_NONE)
+		cluster_pod_remove(c, number);
 	rc = adopt_pod(c, &spec, &request, node, &known, &number);
 	return rc == -ENOMEM ? rc : 0;
 }
