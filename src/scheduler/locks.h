@@ -66,6 +66,8 @@ struct locks_options {
 	/* The card with that UUID on the node, and its index there; false: not known. */
 	bool (*card)(void *context, const char *node, const char *uuid, struct lock_card *ret,
 		     uint32_t *index);
+	/* LOCKS_BY_GPU: the UUID of the card with that index, NULL if there is none. */
+	const char *(*card_at)(void *context, const char *node, uint32_t index);
 	enum lock_pod (*pod)(void *context, const char *node, const struct lock_entry *entry);
 	/* An entry that no lock of ours has made is there, or is no longer: what it holds is not
 	 * free.  Also after a restart, for our own of before.  Valid during the call. */
@@ -79,17 +81,20 @@ struct locks_options {
 };
 
 int locks_new(const struct locks_options *options, struct locks **ret, struct err *err);
-/* No callback comes any more; what is on its way may still happen.  Before the caches and
- * the client go.  NULL is fine. */
+/* No callback comes any more; what is on its way may still happen, and locks that are held stay
+ * on the server.  Then the caches are freed, before the loop runs again, and the client.  Not
+ * from inside a callback.  NULL is fine. */
 void locks_free(struct locks *locks);
 
 /* Only who is active writes: collects, fences, restores. */
 void locks_activate(struct locks *locks, bool active);
 
-/* Takes what the entry says on the node, all or nothing; everything is copied.  done() comes
- * later, from the loop, never from inside.  After LOCK_TAKEN the lock is held until
- * lock_bound() or locks_release(); after any other outcome it is gone, and so is what was
- * already taken (fenced first).  0, -EINVAL, -ENOMEM. */
+/* Takes what the entry says on the node, all or nothing; everything is copied.  What is wanted
+ * of one Lease until the loop comes round goes in one write.  done() comes later, from the
+ * loop, never from inside.  After LOCK_TAKEN the lock is held until lock_bound() or
+ * locks_release(); after any other outcome it is gone, and what was already taken with
+ * LOCKS_BY_GPU is being given up (fenced first).  A lock of a pod whose former one is being
+ * given up waits for that.  0, -EINVAL, -ENOMEM, -EAGAIN before ready(). */
 int locks_take(struct locks *locks, const char *node, const struct lock_entry *entry,
 	       void (*done)(void *context, enum lock_outcome outcome, const char *why),
 	       void *context, struct lock **ret, struct err *err);
@@ -103,11 +108,13 @@ void lock_bound(struct lock *lock);
 void locks_release(struct locks *locks, struct lock **list, uint32_t count);
 
 /* That pod is gone, finished, or bound elsewhere: all its entries are dead, for good.  They go
- * with the next PUT of their Lease, or after collect_ms. */
+ * with the next PUT of their Lease, or after collect_ms; of a gang when no other one's Binding
+ * can be under way.  An entry that pod() calls bound is first asked about on the server. */
 void locks_pod_over(struct locks *locks, const char *uid);
 
 /* A pod is bound to the node with this decision and must have an entry: it is added, whatever
- * else is there, before anything is taken on that node.  Nothing happens if it is there. */
+ * else is there, before anything is taken on that node, once we are active.  Nothing happens
+ * if it is there.  came() tells of it like of any entry that no lock of ours made. */
 int locks_require(struct locks *locks, const char *node, const struct lock_entry *entry,
 		  struct err *err);
 

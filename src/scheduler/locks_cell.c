@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locks_cell.c - a Lease as it is on the server, entry by entry.
+ *
+ * Whatever brings a state of it (the watch, an answer, a GET) goes through cell_apply(): what is
+ * there anew, what is no longer, and which of our claims are in. */
+#include "scheduler/locks_private.h"
+
+#include "base/arena.h"
+#include "base/attr.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/num.h"
+#include "kube/cache.h"
+#include "kube/write.h"
+#include "wire/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 253
+#define NODE_CUT       220
+#define STATE_BYTES    ((size_t)4 << 20) /* of entries, as they are read */
+
+/* The node as it stands in a name, `around` being the bytes beside it. */
+static void add_node(struct strbuf *out, const char *node, size_t around)
+{
+	size_t len = strlen(node), cut = NODE_CUT;
+
+	if (len + around <= NAME_MAX_BYTES) {
+		strbuf_puts(out, node);
+		return;
+	}
+	while (cut > 0 && (node[cut - 1] == '.' || node[cut - 1] == '-'))
+		cut--;
+	strbuf_add(out, node, cut);
+	strbuf_addf(out, "-%016" PRIx64, hash_bytes(node, len, 0));
+}
+
+int cell_name(enum lock_mode mode, const char *node, uint32_t index, struct strbuf *out)
+{
+	char tail[16];
+
+	snprintf(tail, sizeof(tail), "-%" PRIu32, index);
+	if (mode == LOCKS_BY_NODE) {
+		strbuf_puts(out, "gpus-");
+		add_node(out, node, strlen("gpus-"));
+	} else {
+		strbuf_puts(out, "gpu-");
+		add_node(out, node, strlen("gpu-") + strlen(tail));
+		strbuf_puts(out, tail);
+	}
+	return out->failed ? -ENOMEM : 0;
+}
+
+static struct cell *cell_new(struct locks *locks, const char *name, const char *node)
+{
+	struct cell *cell = calloc(1, sizeof(*cell));
+
+	if (!cell)
+		return NULL;
+	cell->locks = locks;
+	cell->name = strdup(name);
+	cell->node = strdup(node);
+	link_init(&cell->waiting);
+	link_init(&cell->sent);
+	link_init(&cell->dirty);
+	link_init(&cell->retry);
+	if (!cell->name || !cell->node ||
+	    map_put(&locks->cells, cell->name, strlen(cell->name), cell) < 0) {
+		free(cell->name);
+		free(cell->node);
+		free(cell);
+		return NULL;
+	}
+	return cell;
+}
+
+static void free_claims(struct link *ring)
+{
+	while (!link_is_empty(ring))
+		claim_free(LINK_OF(ring->next, struct claim, link));
+}
+
+void cell_free(struct cell *cell)
+{
+	if (!cell)
+		return;
+	if (cell->writing) {
+		kube_write_cancel(cell->writing);
+		cell->locks->writes--;
+	}
+	free_claims(&cell->waiting);
+	free_claims(&cell->sent);
+	for (size_t i = 0; i < cell->records.len; i++)
+		record_free(cell->records.items[i]);
+	vec_done(&cell->records);
+	link_leave(&cell->dirty);
+	link_leave(&cell->retry);
+	map_del(&cell->locks->cells, cell->name, strlen(cell->name));
+	free(cell->name);
+	free(cell->node);
+	free(cell->card);
+	free(cell->card_wanted);
+	free(cell->unreadable);
+	free(cell);
+}
+
+struct cell *cell_find(struct locks *locks, const char *node, uint32_t index)
+{
+	struct strbuf name CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	if (cell_name(locks->options.mode, node, index, &name) < 0)
+		return NULL;
+	return map_get(&locks->cells, name.s, name.len);
+}
+
+struct cell *cell_get(struct locks *locks, const char *node, uint32_t index)
+{
+	struct strbuf name CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	if (cell_name(locks->options.mode, node, index, &name) < 0)
+		return NULL;
+	struct cell *cell = map_get(&locks->cells, name.s, name.len);
+	if (!cell)
+		cell = cell_new(locks, name.s, node);
+	if (cell)
+		cell->index = index;
+	return cell;
+}
+
+bool version_newer(const char *a, const char *b)
+{
+	size_t length_a = strlen(a), length_b = strlen(b);
+
+	return length_a != length_b ? length_a > length_b : strcmp(a, b) > 0;
+}
+
+static struct record *find_record(const struct cell *cell, const struct lock_entry *entry)
+{
+	for (struct record *r = records_of(cell->locks, BY_POD, entry->uid); r;
+	     r = r->next[BY_POD])
+		if (r->cell == cell && entry_equal(&r->entry, entry))
+			return r;
+	return NULL;
+}
+
+static struct claim *find_sent(struct cell *cell, const struct lock_entry *entry)
+{
+	for (struct link *at = cell->sent.next; at != &cell->sent; at = at->next) {
+		struct claim *claim = LINK_OF(at, struct claim, link);
+
+		if (entry_equal(&claim->record->entry, entry))
+			return claim;
+	}
+	return NULL;
+}
+
+/* The record of an entry that the Lease has: as before, of a claim that is in now, or new. */
+static struct record *record_for(struct cell *cell, const struct lock_entry *entry, bool *fresh)
+{
+	struct record *record = find_record(cell, entry);
+	struct claim *claim = record ? NULL : find_sent(cell, entry);
+
+	*fresh = !record;
+	if (record)
+		return record;
+	record = claim ? claim->record : record_new(entry, entry->holds, entry->holds_count);
+	if (!record)
+		return NULL;
+	record->cell = cell;
+	record->mine = claim && !claim->required;
+	if (record_enter(record) < 0) {
+		if (!claim)
+			record_free(record);
+		return NULL;
+	}
+	if (claim)
+		claim_in(claim);
+	return record;
+}
+
+typedef VEC(struct record *) record_list;
+
+/* Guests of one pod on the node: with --locks=gpu there may be several, shown as one. */
+static bool is_guest_of(const struct record *record, const char *node, const char *uid)
+{
+	return !record->mine && strcmp(record->entry.uid, uid) == 0 &&
+	       strcmp(record->cell->node, node) == 0;
+}
+
+static void show(struct locks *locks, const char *node, const char *uid)
+{
+	struct lock_hold holds[ENTRY_HOLDS_MAX];
+	struct lock_entry entry = { .holds = holds };
+
+	for (struct record *r = records_of(locks, BY_POD, uid); r; r = r->next[BY_POD]) {
+		if (!is_guest_of(r, node, uid))
+			continue;
+		uint32_t had = entry.holds_count;
+		uint32_t more = MIN(r->entry.holds_count, ENTRY_HOLDS_MAX - had);
+
+		memcpy(&holds[had], r->entry.holds, more * sizeof(*holds));
+		entry = r->entry;
+		entry.holds = holds;
+		entry.holds_count = had + more;
+		r->shown = true;
+	}
+	if (entry.uid && locks->options.came)
+		locks->options.came(locks->options.context, node, &entry);
+}
+
+/* Says that the guest of that pod is gone, if it was shown. */
+static void hide(struct locks *locks, const char *node, const struct lock_entry *entry, bool shown)
+{
+	for (struct record *r = records_of(locks, BY_POD, entry->uid); r; r = r->next[BY_POD]) {
+		if (!is_guest_of(r, node, entry->uid))
+			continue;
+		shown = shown || r->shown;
+		r->shown = false;
+	}
+	if (shown && locks->options.left)
+		locks->options.left(locks->options.context, node, entry);
+}
+
+/* Those that are gone are no longer found by their pod, but not freed yet. */
+static void tell(struct cell *cell, const record_list *gone, const record_list *came)
+{
+	struct locks *locks = cell->locks;
+
+	for (size_t i = 0; i < gone->len; i++) {
+		struct record *record = gone->items[i];
+
+		if (!record->shown)
+			continue;
+		hide(locks, cell->node, &record->entry, true);
+		show(locks, cell->node, record->entry.uid);
+	}
+	for (size_t i = 0; i < came->len; i++) {
+		struct record *record = came->items[i];
+
+		if (record->mine || record->shown)
+			continue;
+		hide(locks, cell->node, &record->entry, false);
+		show(locks, cell->node, record->entry.uid);
+	}
+}
+
+/* A lock whose entry somebody else has dropped has nothing to give up any more; its Binding is
+ * refused, for the pod was fenced. */
+static void forget(struct record *record)
+{
+	if (record->claim) {
+		record->claim->record = NULL;
+		record->claim = NULL;
+	}
+	record_free(record);
+}
+
+static void take_list(struct cell *cell, record_list *now, record_list *gone)
+{
+	for (size_t i = 0; i < cell->records.len; i++)
+		if (!cell->records.items[i]->kept)
+			(void)vec_push(gone, cell->records.items[i]);
+	for (size_t i = 0; i < now->len; i++)
+		now->items[i]->kept = false;
+	for (size_t i = 0; i < gone->len; i++)
+		record_leave(gone->items[i]);
+	free(cell->records.items);
+	cell->records.items = now->items;
+	cell->records.len = now->len;
+	cell->records.cap = now->cap;
+}
+
+/* Splits the former records into what stays and what is gone, and takes the new state.  Out of
+ * memory, all of both states counts. */
+static int replace_records(struct cell *cell, const struct lock_entry *entries, uint32_t count,
+			   record_list *gone, record_list *came)
+{
+	record_list now = { 0 };
+	int rc = 0;
+
+	if (vec_reserve(&now, count + cell->records.len) < 0 ||
+	    vec_reserve(gone, cell->records.len) < 0 || vec_reserve(came, count) < 0) {
+		vec_done(&now);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		bool fresh;
+		struct record *record = record_for(cell, &entries[i], &fresh);
+
+		if (!record) {
+			rc = -ENOMEM;
+			continue;
+		}
+		record->kept = true;
+		(void)vec_push(&now, record);
+		if (fresh)
+			(void)vec_push(came, record);
+	}
+	for (size_t i = 0; rc < 0 && i < cell->records.len; i++) {
+		if (!cell->records.items[i]->kept)
+			(void)vec_push(&now, cell->records.items[i]);
+		cell->records.items[i]->kept = true;
+	}
+	take_list(cell, &now, gone);
+	return rc;
+}
+
+static void set_entries(struct cell *cell, const struct lock_entry *entries, uint32_t count)
+{
+	record_list gone CLEANUP(vec_cleanup) = { 0 };
+	record_list came CLEANUP(vec_cleanup) = { 0 };
+
+	if (replace_records(cell, entries, count, &gone, &came) < 0) {
+		free(cell->unreadable);
+		cell->unreadable = strdup("out of memory");
+		collect_retry_cell(cell);
+	}
+	for (size_t i = 0; i < came.len; i++)
+		if (!came.items[i]->mine)
+			collect_orphan(came.items[i]);
+	tell(cell, &gone, &came);
+	for (size_t i = 0; i < gone.len; i++)
+		forget(gone.items[i]);
+}
+
+static void complain(struct cell *cell, const char *why)
+{
+	free(cell->unreadable);
+	cell->unreadable = strdup(why);
+	log_error(cell->locks->options.log, "lock cannot be read; nothing is placed there",
+		  LOG_STR("lease", cell->name), LOG_STR("error", why));
+}
+
+static bool has_finalizer(const struct json *lease)
+{
+	struct json_iter items = json_items(lease, "metadata", "finalizers");
+
+	for (const struct json *item; (item = json_next(&items));) {
+		const char *text = json_str(item);
+
+		if (text && strcmp(text, LOCKS_FINALIZER) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void set_card(struct cell *cell, const char *card, bool by_watch)
+{
+	bool same = card ? cell->card && strcmp(card, cell->card) == 0 : !cell->card;
+
+	if (same)
+		return;
+	free(cell->card);
+	cell->card = card ? strdup(card) : NULL;
+	cell->verify = !by_watch;
+}
+
+static int set_identity(struct cell *cell, const struct json *lease, const char *version,
+			bool by_watch)
+{
+	const char *uid = json_str(lease, "metadata", "uid");
+	const char *node = json_str(lease, "metadata", "annotations", KEY_LOCK_NODE);
+
+	if (!version)
+		version = json_str(lease, "metadata", "resourceVersion");
+	if (!uid || !version || strlen(uid) > KUBE_UID_MAX || strlen(version) > KUBE_VERSION_MAX) {
+		complain(cell, "it has no uid or no version");
+		return -EINVAL;
+	}
+	cell->exists = true;
+	cell->deleting = json_get(lease, "metadata", "deletionTimestamp") != NULL;
+	cell->has_finalizer = has_finalizer(lease);
+	snprintf(cell->uid, sizeof(cell->uid), "%s", uid);
+	snprintf(cell->version, sizeof(cell->version), "%s", version);
+	set_card(cell, json_str(lease, "metadata", "annotations", KEY_LOCK_GPU), by_watch);
+	if (cell->card && cell->card_wanted && strcmp(cell->card, cell->card_wanted) == 0) {
+		free(cell->card_wanted);
+		cell->card_wanted = NULL;
+	}
+	if (node && strcmp(node, cell->node) != 0) {
+		complain(cell, "it is of another node");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Entries that went without us: whatever held them is back before anything is taken there.
+ * Nobody but who takes the finalizer off can bring this about. */
+static void rescue(struct cell *cell)
+{
+	uint32_t lost = 0;
+
+	for (size_t i = 0; i < cell->records.len; i++) {
+		struct record *old = cell->records.items[i];
+		struct claim *claim = old->dead || old->leaving ? NULL : calloc(1, sizeof(*claim));
+
+		if (!claim)
+			continue;
+		lost++;
+		claim->record = record_new(&old->entry, old->entry.holds, old->entry.holds_count);
+		claim->cell = cell;
+		claim->required = claim->rescued = true;
+		link_init(&claim->link);
+		if (claim->record)
+			claim_queue(claim);
+		else
+			claim_free(claim);
+	}
+	if (lost)
+		log_error(cell->locks->options.log,
+			  "a lease with locks was removed; they are written again",
+			  LOG_STR("lease", cell->name), LOG_U64("locks", lost));
+}
+
+static void set_gone(struct cell *cell)
+{
+	rescue(cell);
+	cell->exists = cell->deleting = cell->has_finalizer = false;
+	cell->uid[0] = '\0';
+	set_card(cell, NULL, true);
+	set_entries(cell, NULL, 0);
+}
+
+static void set_state(struct cell *cell, const struct json *lease, const char *version,
+		      bool by_watch)
+{
+	struct arena arena CLEANUP(arena_done);
+	struct err err = ERR_INIT;
+	struct lock_entry *entries = NULL;
+	uint32_t count = 0;
+	const char *text = json_str(lease, "metadata", "annotations", KEY_LOCK_ENTRIES);
+
+	arena_init(&arena, STATE_BYTES);
+	free(cell->unreadable);
+	cell->unreadable = NULL;
+	if (set_identity(cell, lease, version, by_watch) < 0)
+		return;
+	if (text && entries_read(text, &arena, &entries, &count, &err) < 0) {
+		complain(cell, err.text);
+		return;
+	}
+	set_entries(cell, entries, count);
+}
+
+void cell_apply(struct cell *cell, const struct json *lease, const char *version, bool by_watch)
+{
+	bool over = lease && json_get(lease, "metadata", "deletionTimestamp") &&
+		    json_len(lease, "metadata", "finalizers") == 0;
+
+	if (lease)
+		set_state(cell, lease, version, by_watch);
+	/* An answer to the write that took the finalizer off: it is gone with that. */
+	if (!lease || over)
+		set_gone(cell);
+	if (!link_is_empty(&cell->waiting))
+		cell_touch(cell);
+	/* Somebody wants it gone, and nothing is in it. */
+	if (cell->deleting && cell->records.len == 0 && cell->locks->active) {
+		cell->must_drop = true;
+		cell_touch(cell);
+	}
+	if (cell->locks->options.mode == LOCKS_BY_GPU)
+		cards_look(cell->locks);
+}
+
+/* The Leases that are locks say of which node. */
+static struct cell *cell_of(struct locks *locks, const char *name, const struct json *object)
+{
+	struct cell *cell = map_get(&locks->cells, name, strlen(name));
+	const char *node = json_str(object, "metadata", "annotations", KEY_LOCK_NODE);
+
+	if (cell || !node)
+		return cell;
+	const char *dash = strrchr(name, '-');
+	uint32_t index = 0;
+	if (locks->options.mode == LOCKS_BY_GPU &&
+	    (!dash || parse_u32(dash + 1, strlen(dash + 1), &index) < 0))
+		return NULL;
+	struct strbuf own CLEANUP(strbuf_done) = STRBUF_INIT;
+	if (cell_name(locks->options.mode, node, index, &own) < 0 || strcmp(own.s, name) != 0)
+		return NULL;
+	return cell_get(locks, node, index);
+}
+
+void cell_watched(struct locks *locks, const struct kube_object *before,
+		  const struct kube_object *now, const struct json *object)
+{
+	struct cell *cell = cell_of(locks, (now ? now : before)->name, object);
+
+	if (!cell)
+		return;
+	if (cell->writing) {
+		cell->skipped = true;
+		return;
+	}
+	if (now && version_newer(now->version, cell->version))
+		cell_apply(cell, object, now->version, true);
+	else if (!now && cell->exists && strcmp(before->uid, cell->uid) == 0)
+		cell_apply(cell, NULL, NULL, true);
+	if (!cell->exists && link_is_empty(&cell->waiting) && link_is_empty(&cell->sent) &&
+	    !cell->writing && cell->records.len == 0 && !cell->card_wanted)
+		cell_free(cell);
+}
+
+void cell_catch_up(struct cell *cell)
+{
+	struct locks *locks = cell->locks;
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+
+	if (!cell->skipped)
+		return;
+	cell->skipped = false;
+	const struct kube_object *now = kube_cache_get(locks->cache, locks->namespace, cell->name);
+	if (!now) {
+		/* Gone, or the watch has not come to what we made: the server knows. */
+		cell->refresh = cell->exists;
+		cell_touch(cell);
+		return;
+	}
+	if (version_newer(now->version, cell->version) && kube_object_parse(now, &doc) == 0)
+		cell_apply(cell, json_root(doc), now->version, true);
+}
