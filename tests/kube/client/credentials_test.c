@@ -16,6 +16,7 @@
 #include "wire/json.h"
 
 #include <ftw.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -212,6 +213,90 @@ TEST(a_token_that_is_revoked_is_followed_by_the_next)
 	until_another(&s, before);
 	another_pod(&s, "next-token");
 	check_undisturbed(&s);
+	scene_close(&s);
+}
+
+/* The server lets a token live a minute longer than it says. */
+#define LEEWAY_S 60
+
+/* Signed with the cluster's own key; the server takes it for so many seconds more. */
+static void sign_token(struct scene *scene, int seconds)
+{
+	static const char account[] = "/api/v1/namespaces/gpu-scheduler/serviceaccounts/scheduler";
+	char claims[1024], command[1900];
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	CHECK_INT(live_call(&scene->admin, "GET", account, NULL), 200);
+	CHECK_INT(json_parse("account", scene->admin.text.s, scene->admin.text.len, NULL, &doc,
+			     NULL),
+		  0);
+	long long now_s = clock_wall_ns(&clock_system) / 1000000000;
+	snprintf(claims, sizeof(claims),
+		 "{\"iss\":\"https://kubernetes.default.svc\","
+		 "\"aud\":[\"https://kubernetes.default.svc\"],"
+		 "\"sub\":\"system:serviceaccount:gpu-scheduler:scheduler\","
+		 "\"iat\":%lld,\"nbf\":%lld,\"exp\":%lld,\"kubernetes.io\":{\"namespace\":"
+		 "\"gpu-scheduler\",\"serviceaccount\":{\"name\":\"scheduler\",\"uid\":\"%s\"}}}",
+		 now_s - 600, now_s - 600, now_s - LEEWAY_S + seconds,
+		 json_str(json_root(doc), "metadata", "uid"));
+	snprintf(
+		command, sizeof(command),
+		"b64() { openssl base64 -A | tr +/ -_ | tr -d =; } && "
+		"head=$(printf '{\"alg\":\"RS256\"}' | b64) && body=$(printf '%%s' '%s' | b64) && "
+		"printf %%s.%%s \"$head\" \"$body\" >signed && "
+		"openssl dgst -sha256 -sign $PKI/service-account.key -out signature signed && "
+		"{ cat signed; printf .; b64 <signature; } >part && mv part token",
+		claims);
+	run(scene, command);
+}
+
+/* Every connection of this process, as a network that fails would. */
+static void cut_connections(void)
+{
+	for (int fd = 3; fd < 256; fd++) {
+		struct sockaddr_storage peer;
+		socklen_t size = sizeof(peer);
+		if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 &&
+		    peer.ss_family == AF_INET)
+			CHECK(shutdown(fd, SHUT_RDWR) == 0);
+	}
+}
+
+static bool is_cut_off(void *context)
+{
+	return follower_status(context).failures > 0;
+}
+
+/* Past its time the server accepts it no longer, nor does it open the watch that was cut;
+ * with the next token all that has happened meanwhile is there, once. */
+TEST(a_token_that_expires_is_followed_by_the_next)
+{
+	struct scene s;
+	scene_open(&s, "\"tokenFile\":\"token\"");
+	sign_token(&s, 3);
+	follow_pods(&s);
+	follower_wait_synced(&s.f);
+	unsigned before = kube_cache_count(s.f.cache);
+	another_pod(&s, "valid");
+	while (live_call(&s.f.live, "GET", PODS, NULL) == 200)
+		live_for(&s.f.live, 100);
+	CHECK_INT(s.f.live.reason, KUBE_UNAUTHORIZED);
+	CHECK_INT(follower_status(&s.f).failures, 0);
+	cut_connections();
+	live_until(&s.f.live, is_cut_off, &s.f, "the watch to be refused");
+	CHECK_INT(live_call(&s.admin, "POST", PODS,
+			    "{\"metadata\":{\"name\":\"expired\"},\"spec\":{\"containers\":"
+			    "[{\"name\":\"c\",\"image\":\"i\"}]}}"),
+		  201);
+	live_for(&s.f.live, 500);
+	CHECK_INT(kube_cache_count(s.f.cache), before + 1);
+	sign_token(&s, 600);
+	follower_wait_count(&s.f, before + 2);
+	another_pod(&s, "renewed");
+	CHECK_INT(live_call(&s.f.live, "GET", PODS, NULL), 200);
+	live_equal(&s.f.live, s.f.cache, PODS);
+	CHECK_INT(s.f.added, before + 3);
+	CHECK_INT(s.f.gone, 0);
+	CHECK_INT(s.f.deleted, 0);
 	scene_close(&s);
 }
 
