@@ -17,6 +17,7 @@
 #define REQUEST_MS_DEFAULT	10000
 #define CERTS_MS_DEFAULT	1000
 #define PIECE_MAX		((size_t)8 << 10) /* a buffer for a body grows by that */
+#define FRUITLESS_MAX		5 /* runs, each after twice the time of the one before: 32 ms */
 #define PRIORITIES		"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 /* ---- libmicrohttpd on the loop ---- */
@@ -25,27 +26,13 @@
  * greets. */
 static _Thread_local struct httpd *running;
 
+static void plan_run(struct httpd *httpd);
 static void settle(struct httpd *httpd);
-
-static void run(struct httpd *httpd);
-
-static void run_again(uv_timer_t *timer)
-{
-	run(timer->data);
-}
-
-/* It may have bytes that it has taken off the socket, which no descriptor tells. */
-static void plan_run(struct httpd *httpd)
-{
-	MHD_UNSIGNED_LONG_LONG wait_ms;
-
-	if (MHD_get_timeout(httpd->daemon, &wait_ms) == MHD_YES)
-		uv_timer_start(&httpd->run_timer, run_again, wait_ms, 0);
-}
 
 static void run(struct httpd *httpd)
 {
 	httpd->inside = true;
+	httpd->progress = false;
 	running = httpd;
 	MHD_run(httpd->daemon);
 	running = NULL;
@@ -54,16 +41,55 @@ static void run(struct httpd *httpd)
 	settle(httpd);
 }
 
-void httpd_kick(struct httpd *httpd)
+static void run_timed(uv_timer_t *timer)
 {
-	if (!httpd->stopped)
-		uv_timer_start(&httpd->run_timer, run_again, 0, 0);
+	run(timer->data);
+}
+
+/* Not by a timer: one that sets itself to 0 ms keeps older versions of libuv from ever
+ * leaving their timers. */
+static void run_kicked(uv_idle_t *kick)
+{
+	uv_idle_stop(kick);
+	run(kick->data);
 }
 
 static void polled(uv_poll_t *poll, int status, int events)
 {
+	struct httpd *httpd = poll->data;
+
 	(void)status, (void)events;
-	run(poll->data);
+	httpd->fruitless = 0;
+	run(httpd);
+}
+
+void httpd_kick(struct httpd *httpd)
+{
+	if (!httpd->stopped)
+		uv_idle_start(&httpd->kick, run_kicked);
+}
+
+/* libmicrohttpd may have bytes that it has taken off a socket, which no descriptor tells,
+ * and wants to run again at once.  It also says so all the time that a client takes to
+ * greet, for it does not note that there is nothing to read: a client that stops in the
+ * middle would keep a processor busy.  So while somebody greets, and nothing comes of it,
+ * it runs more and more rarely; bytes that arrive are told by the descriptor. */
+static void plan_run(struct httpd *httpd)
+{
+	MHD_UNSIGNED_LONG_LONG wait_ms;
+
+	if (MHD_get_timeout(httpd->daemon, &wait_ms) != MHD_YES)
+		return;
+	if (wait_ms == 0 && (httpd->progress || httpd->greeting == 0)) {
+		httpd->fruitless = 0;
+		httpd_kick(httpd);
+		return;
+	}
+	if (wait_ms == 0)
+		wait_ms = 1U << httpd->fruitless;
+	if (httpd->fruitless < FRUITLESS_MAX)
+		httpd->fruitless++;
+	uv_timer_start(&httpd->run_timer, run_timed, wait_ms, 0);
 }
 
 static int show_pair(gnutls_session_t session, const gnutls_datum_t *authorities, int count,
@@ -74,6 +100,7 @@ static int show_pair(gnutls_session_t session, const gnutls_datum_t *authorities
 	(void)session, (void)authorities, (void)count, (void)algorithms, (void)algorithms_count;
 	if (!running)
 		return -1;
+	running->progress = true;
 	httpd_pair_use(running->certs, ret_certs, ret_count, ret_key);
 	return 0;
 }
@@ -112,7 +139,7 @@ static void options_copy(struct httpd *httpd, const struct httpd_options *option
 static int daemon_start(struct httpd *httpd, int fd, struct err *err)
 {
 	const struct MHD_OptionItem tls[] = {
-		{ MHD_OPTION_HTTPS_CERT_CALLBACK, (intptr_t)show_pair, NULL },
+		{ MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)show_pair },
 		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)PRIORITIES },
 		{ MHD_OPTION_END, 0, NULL },
 	};
@@ -147,8 +174,9 @@ static void handles_init(struct httpd *httpd)
 		timers[i]->data = httpd;
 	}
 	uv_poll_init(httpd->loop, &httpd->poll, info->epoll_fd);
-	httpd->poll.data = httpd;
-	httpd->handles = ARRAY_SIZE(timers) + 1;
+	uv_idle_init(httpd->loop, &httpd->kick);
+	httpd->poll.data = httpd->kick.data = httpd;
+	httpd->handles = ARRAY_SIZE(timers) + 2;
 	uv_poll_start(&httpd->poll, UV_READABLE, polled);
 	if (httpd->certs)
 		uv_timer_start(&httpd->certs_timer, look_at_certs, httpd->options.certs_ms,
@@ -233,6 +261,7 @@ static void stop(struct httpd *httpd)
 		running = NULL;
 	}
 	uv_close((uv_handle_t *)&httpd->poll, handle_closed);
+	uv_close((uv_handle_t *)&httpd->kick, handle_closed);
 	uv_close((uv_handle_t *)&httpd->run_timer, handle_closed);
 	uv_close((uv_handle_t *)&httpd->due_timer, handle_closed);
 	uv_close((uv_handle_t *)&httpd->certs_timer, handle_closed);

@@ -71,7 +71,9 @@ void *httpd_call_new(void *context, const char *target, struct MHD_Connection *c
 	call->request.path = call->target;
 	call->request.query = query ? query + 1 : "";
 	call->httpd->in_flight++;
+	call->httpd->progress = true;
 	link->asking = true;
+	httpd_link_greeted(link);
 	httpd_link_phase(link, HTTPD_BUSY);
 	return call;
 }
@@ -329,7 +331,8 @@ enum MHD_Result httpd_call_serve(void *context, struct MHD_Connection *connectio
 	struct httpd_call *call = *ret;
 	size_t count = *len;
 
-	(void)context, (void)connection, (void)path, (void)version;
+	(void)connection, (void)path, (void)version;
+	((struct httpd *)context)->progress = true;
 	if (!call)
 		return MHD_NO; /* there was no memory for it */
 	if (call->stage == CALL_HEAD)
@@ -348,7 +351,8 @@ void httpd_call_end(void *context, struct MHD_Connection *connection, void **ret
 {
 	struct httpd_call *call = *ret;
 
-	(void)context, (void)connection, (void)code;
+	(void)connection, (void)code;
+	((struct httpd *)context)->progress = true;
 	if (!call)
 		return;
 	*ret = NULL;

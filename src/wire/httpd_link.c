@@ -68,6 +68,12 @@ void httpd_link_phase(struct httpd_link *link, enum httpd_phase phase)
 	}
 }
 
+void httpd_link_greeted(struct httpd_link *link)
+{
+	link->httpd->greeting -= link->greeting;
+	link->greeting = false;
+}
+
 /* libmicrohttpd cannot answer while a body is on its way, so this goes past it: nothing of
  * an answer has been written before, and nothing is after. */
 static void say_late(const struct httpd_link *link, int fd)
@@ -116,6 +122,31 @@ void httpd_link_due(uv_timer_t *timer)
 		expect(httpd, due_of(httpd, httpd->busy.first));
 }
 
+/* libmicrohttpd takes a message of TLS that carries no bytes for the end of what there is
+ * to read, and its epoll tells only of what comes after that: the request right behind a
+ * client's new key would lie there.  Setting the low-water mark has Linux tell again. */
+static int new_key(gnutls_session_t session, unsigned int type, unsigned int when,
+		   unsigned int incoming, const gnutls_datum_t *message)
+{
+	const int one = 1;
+
+	(void)type, (void)when, (void)incoming, (void)message;
+	setsockopt(gnutls_transport_get_int(session), SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one));
+	return 0;
+}
+
+static void link_use_tls(struct httpd_link *link)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(link->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+	gnutls_handshake_set_hook_function(info->tls_session, GNUTLS_HANDSHAKE_KEY_UPDATE,
+					   GNUTLS_HOOK_POST, new_key);
+	link->pair = httpd_pair_get(link->httpd->certs);
+	link->greeting = true;
+	link->httpd->greeting++;
+}
+
 static void link_open(struct httpd *httpd, struct MHD_Connection *connection, void **ret)
 {
 	struct httpd_link *link = calloc(1, sizeof(*link));
@@ -125,7 +156,8 @@ static void link_open(struct httpd *httpd, struct MHD_Connection *connection, vo
 		return; /* its first request is refused */
 	link->httpd = httpd;
 	link->connection = connection;
-	link->pair = httpd->certs ? httpd_pair_get(httpd->certs) : NULL;
+	if (httpd->certs)
+		link_use_tls(link);
 	link->phase = HTTPD_WAITING; /* in no list yet */
 	httpd_link_phase(link, HTTPD_BUSY);
 	httpd->connections++;
@@ -136,6 +168,7 @@ static void link_close(struct httpd_link *link)
 	struct httpd *httpd = link->httpd;
 
 	httpd_link_phase(link, HTTPD_CUT);
+	httpd_link_greeted(link);
 	if (link->pair)
 		httpd_pair_put(httpd->certs, link->pair);
 	httpd->connections--;
@@ -148,6 +181,7 @@ static void link_close(struct httpd_link *link)
 void httpd_link_notify(void *context, struct MHD_Connection *connection, void **link,
 		       enum MHD_ConnectionNotificationCode code)
 {
+	((struct httpd *)context)->progress = true;
 	if (code == MHD_CONNECTION_NOTIFY_STARTED)
 		link_open(context, connection, link);
 	else if (*link)

@@ -36,6 +36,7 @@ struct httpd_link {
 	enum httpd_phase phase;
 	uint64_t since_ms; /* in that phase */
 	bool asking;	   /* a first line has come and the request is not whole */
+	bool greeting;	   /* with TLS, and no first line has come so far */
 	struct MHD_Connection *connection;
 	struct httpd_pair *pair; /* the newest when it began; NULL: no TLS */
 };
@@ -58,7 +59,8 @@ struct httpd {
 	int port;
 
 	uv_poll_t poll;
-	uv_timer_t run_timer;	/* libmicrohttpd has more to do */
+	uv_idle_t kick;		/* libmicrohttpd has more to do */
+	uv_timer_t run_timer;	/* so it says */
 	uv_timer_t due_timer;	/* a link may be late */
 	uv_timer_t certs_timer; /* files may have changed */
 	uv_timer_t grace_timer; /* the end */
@@ -70,7 +72,11 @@ struct httpd {
 	uint32_t connections, in_flight;
 	size_t bodies; /* bytes in all bodies */
 
-	bool inside; /* MHD_run() */
+	bool inside;	    /* MHD_run() */
+	bool progress;	    /* the last MHD_run() has done something that shows */
+	uint32_t fruitless; /* those in a row that have not, up to a bound */
+	uint32_t greeting;  /* links with TLS that have not asked anything yet */
+
 	bool closing, stopped;
 	void (*closed)(void *context);
 	void *closed_context;
@@ -101,6 +107,7 @@ void httpd_pair_use(struct httpd_certs *certs, gnutls_pcert_st **ret_certs,
 /* httpd_link.c */
 void httpd_link_notify(void *context, struct MHD_Connection *connection, void **link,
 		       enum MHD_ConnectionNotificationCode code);
+void httpd_link_greeted(struct httpd_link *link);
 void httpd_link_phase(struct httpd_link *link, enum httpd_phase phase);
 void httpd_link_due(uv_timer_t *timer);
 

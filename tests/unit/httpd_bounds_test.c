@@ -53,7 +53,7 @@ TEST(a_body_has_a_greatest_size)
 		CHECK_INT(post(&stand, 80 * MAX_BODY, chunked), 413);
 	}
 	CHECK_INT(stand.handled, 2);
-	CHECK_INT(httpd_in_flight(stand.httpd), 0);
+	stand_settle(&stand);
 	stand_still_serves(&stand);
 	stand_close(&stand);
 }
@@ -244,7 +244,7 @@ TEST(a_body_that_ends_too_early_is_no_request)
 	CHECK_INT(stand.handled, 0);
 	while (httpd_connections(stand.httpd))
 		stand_turn(&stand);
-	CHECK_INT(httpd_in_flight(stand.httpd), 0);
+	stand_settle(&stand);
 	caller_free(caller);
 	stand_close(&stand);
 }
@@ -291,7 +291,7 @@ TEST(a_request_that_drips_has_an_end)
 	}
 	while (httpd_connections(stand.httpd))
 		stand_turn(&stand);
-	CHECK_INT(httpd_in_flight(stand.httpd), 0);
+	stand_settle(&stand);
 	stand_still_serves(&stand);
 	stand_close(&stand);
 }

@@ -159,6 +159,13 @@ static inline void stand_pass(struct stand *stand, uint64_t ms)
 		stand_turn(stand);
 }
 
+/* All answers have gone: libmicrohttpd learns that after the client. */
+static inline void stand_settle(struct stand *stand)
+{
+	while (httpd_in_flight(stand->httpd))
+		stand_turn(stand);
+}
+
 static inline void stand_closed(void *context)
 {
 	((struct stand *)context)->closed++;

@@ -18,7 +18,7 @@ TEST(a_request_is_answered)
 	CHECK_STR(caller->body, "hello");
 	CHECK(strstr(caller->head, "Content-Type: text/plain\r\n"));
 	CHECK_INT(httpd_connections(stand.httpd), 1);
-	CHECK_INT(httpd_in_flight(stand.httpd), 0);
+	stand_settle(&stand);
 	caller_free(caller);
 	while (httpd_connections(stand.httpd))
 		stand_turn(&stand);
@@ -208,7 +208,7 @@ TEST(an_answer_may_come_later_and_in_any_order)
 		CHECK_STR(callers[i]->body, text);
 		caller_free(callers[i]);
 	}
-	CHECK_INT(httpd_in_flight(stand.httpd), 0);
+	stand_settle(&stand);
 	stand_close(&stand);
 }
 
@@ -249,7 +249,7 @@ TEST(a_client_that_has_left_is_answered_into_nothing)
 	answer(&stand, 0, "who is there");
 	while (httpd_connections(stand.httpd))
 		stand_turn(&stand);
-	CHECK_INT(httpd_in_flight(stand.httpd), 0);
+	stand_settle(&stand);
 	stand_still_serves(&stand);
 	stand_close(&stand);
 }
@@ -504,7 +504,7 @@ TEST(many_clients_at_once_are_all_answered)
 		pthread_join(threads[i], NULL);
 		CHECK_INT(plans[i].answered, REQUESTS);
 	}
-	CHECK_INT(httpd_in_flight(stand.httpd), 0);
+	stand_settle(&stand);
 	stand_close(&stand);
 }
 
