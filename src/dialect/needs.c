@@ -5,6 +5,10 @@
  * restart always) run together; each other init container runs beside the sidecars
  * that started before it; the pod needs the greater of both.  Requests of the pod as a
  * whole replace that for CPU, memory and huge pages.  Overhead comes on top.
+ *
+ * A pod that is there may be in the middle of a resize: what it asks for, what the kubelet
+ * has granted and what it has then differ, and it takes the most of them.  What it asks for
+ * does not count while the kubelet says that it can never be.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,7 +35,8 @@ struct tally {
 struct tallies {
 	struct tally items[TALLY_MAX];
 	unsigned count;
-	bool lenient; /* what cannot be read is left out */
+	bool lenient;	 /* what cannot be read is left out */
+	bool infeasible; /* the resize that the pod asks for */
 };
 
 enum role { ROLE_CONTAINER, ROLE_SIDECAR, ROLE_INIT, ROLE_POD, ROLE_OVERHEAD };
@@ -155,7 +160,74 @@ static int add_resources(struct tallies *t, const struct json *resources, enum r
 	return rc;
 }
 
-static int add_containers(struct tallies *t, struct json_iter list, bool init, struct err *err)
+static bool is_more(const struct json *a, const struct json *b)
+{
+	struct quantity x, y;
+
+	if (quantity_from_json(a, &x, NULL) < 0)
+		return false;
+	return quantity_from_json(b, &y, NULL) < 0 || x.nano > y.nano;
+}
+
+/* Of each resource the most that one of the maps says. */
+static int add_most(struct tallies *t, const struct json *const *maps, unsigned count,
+		    enum role role, const char *where, struct err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct json_iter iter = json_members(maps[i]);
+		struct json_member m;
+
+		while (rc == 0 && json_next_member(&iter, &m)) {
+			const char *key = m.key;
+			bool seen = false;
+
+			for (unsigned j = 0; j < i; j++)
+				seen |= json_get(maps[j], key) != NULL;
+			for (unsigned j = i + 1; j < count; j++)
+				if (is_more(json_get(maps[j], key), m.value))
+					m.value = json_get(maps[j], key);
+			if (!seen)
+				rc = add_member(t, &m, role, where, err);
+		}
+	}
+	return rc;
+}
+
+/* What a container, or the pod as a whole, asks for; with what its status says of it (NULL:
+ * nothing). */
+static int add_actual(struct tallies *t, const struct json *resources, const struct json *status,
+		      enum role role, const char *where, struct err *err)
+{
+	const struct json *maps[3] = { json_get(status, "resources", "requests"),
+				       json_get(status, "allocatedResources") };
+	unsigned count = 2;
+
+	if (!maps[0] && !maps[1])
+		return add_resources(t, resources, role, where, err);
+	if (!t->infeasible)
+		maps[count++] = json_get(resources, "requests");
+	return add_most(t, maps, count, role, where, err);
+}
+
+/* The status of that container, or NULL. */
+static const struct json *status_of(const struct json *statuses, const char *name)
+{
+	struct json_iter iter = json_items(statuses);
+	const struct json *status;
+
+	while (name && (status = json_next(&iter))) {
+		const char *own = json_str(status, "name");
+
+		if (own && strcmp(own, name) == 0)
+			return status;
+	}
+	return NULL;
+}
+
+static int add_containers(struct tallies *t, struct json_iter list, const struct json *statuses,
+			  bool init, struct err *err)
 {
 	const struct json *c;
 	int rc = 0;
@@ -169,7 +241,8 @@ static int add_containers(struct tallies *t, struct json_iter list, bool init, s
 		if (init && restart && strcmp(restart, "Always") == 0)
 			role = ROLE_SIDECAR;
 		snprintf(where, sizeof(where), "container %.64s", name ? name : "without a name");
-		rc = add_resources(t, json_get(c, "resources"), role, where, err);
+		rc = add_actual(t, json_get(c, "resources"), status_of(statuses, name), role,
+				where, err);
 	}
 	return rc;
 }
@@ -216,16 +289,38 @@ static int settle(struct draft *d, const struct tally *t, struct err *err)
 	return 0;
 }
 
+static bool is_infeasible(const struct json *status)
+{
+	struct json_iter iter = json_items(status, "conditions");
+	const struct json *condition;
+
+	while ((condition = json_next(&iter))) {
+		const char *type = json_str(condition, "type");
+		const char *reason = json_str(condition, "reason");
+
+		if (type && reason && strcmp(type, "PodResizePending") == 0 &&
+		    strcmp(reason, "Infeasible") == 0)
+			return true;
+	}
+	return false;
+}
+
 int read_needs(struct draft *d, struct err *err)
 {
 	const struct json *spec = json_get(d->source->object, "spec");
-	struct tallies t = { .lenient = d->resident };
+	/* Of one that is not there yet the status says nothing about what it takes. */
+	const struct json *status = d->resident ? json_get(d->source->object, "status") : NULL;
+	const struct json *whole = json_get(spec, "resources", "requests") ? status : NULL;
+	struct tallies t = { .lenient = d->resident, .infeasible = is_infeasible(status) };
 	int rc;
 
 	/* Sidecars before the containers: an init container counts those before it only. */
-	if ((rc = add_containers(&t, json_items(spec, "initContainers"), true, err)) < 0 ||
-	    (rc = add_containers(&t, json_items(spec, "containers"), false, err)) < 0 ||
-	    (rc = add_resources(&t, json_get(spec, "resources"), ROLE_POD, "the pod", err)) < 0 ||
+	if ((rc = add_containers(&t, json_items(spec, "initContainers"),
+				 json_get(status, "initContainerStatuses"), true, err)) < 0 ||
+	    (rc = add_containers(&t, json_items(spec, "containers"),
+				 json_get(status, "containerStatuses"), false, err)) < 0 ||
+	    (rc = add_actual(&t, json_get(spec, "resources"), whole, ROLE_POD, "the pod", err)) <
+		    0 ||
 	    (rc = add_overhead(&t, spec, err)) < 0)
 		return rc;
 	for (unsigned i = 0; i < t.count && rc == 0; i++) {

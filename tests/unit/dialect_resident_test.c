@@ -115,6 +115,54 @@ TEST(amounts_that_nobody_has_can_still_be_added_up)
 	bench_done(&b);
 }
 
+TEST(during_a_resize_a_pod_takes_the_most_of_what_it_asks_for_and_has)
+{
+	static const struct {
+		const char *spec, *status;
+		int64_t cpu_milli, mem_mib;
+	} rows[] = {
+		/* Grows: it is asked for, not granted yet. */
+		{ "{cpu: 4, memory: 4Mi}",
+		  "containerStatuses: [{name: a, resources: {requests: {cpu: 2, memory: 4Mi}},"
+		  " allocatedResources: {cpu: 2, memory: 4Mi}}]",
+		  4000, 4 },
+		/* Shrinks: it still has it. */
+		{ "{cpu: 1, memory: 1Mi}",
+		  "containerStatuses: [{name: a, resources: {requests: {cpu: 3, memory: 1Mi}},"
+		  " allocatedResources: {cpu: 2, memory: 9Mi}}]",
+		  3000, 9 },
+		/* What can never be does not count. */
+		{ "{cpu: 400, memory: 1Mi}",
+		  "conditions: [{type: PodResizePending, reason: Infeasible}],"
+		  " containerStatuses: [{name: a, resources: {requests: {cpu: 3, memory: 1Mi}},"
+		  " allocatedResources: {cpu: 2, memory: 1Mi}}]",
+		  3000, 1 },
+		{ "{cpu: 400, memory: 1Mi}",
+		  "conditions: [{type: PodResizePending, reason: Deferred}],"
+		  " containerStatuses: [{name: a, resources: {requests: {cpu: 3}}}]",
+		  400000, 1 },
+		{ "{cpu: 1, memory: 1Mi}",
+		  "containerStatuses: [{name: other, resources: {requests: {cpu: 3}}}]", 1000, 1 },
+		{ "{cpu: 1, memory: 1Mi}", "containerStatuses: [{name: a}]", 1000, 1 },
+	};
+	struct bench b;
+
+	bench_init(&b);
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		char yaml[1024];
+
+		snprintf(yaml, sizeof(yaml),
+			 "kind: Pod\nmetadata: {name: p, uid: u}\nspec: {containers: [{name: a,"
+			 " resources: {requests: %s}}]}\nstatus: {%s}\n",
+			 rows[i].spec, rows[i].status);
+		CHECK(resident(&b, yaml, -1) == 0);
+		CHECKF(b.wish.request.needs.cpu_milli == rows[i].cpu_milli, "row %u", i);
+		CHECKF(b.wish.request.needs.mem_bytes == rows[i].mem_mib << 20, "row %u", i);
+		wish_release(b.cluster, &b.wish);
+	}
+	bench_done(&b);
+}
+
 #define MAP_POD                                                                          \
 	"kind: Pod\nmetadata: {name: web-x, uid: u, generateName: web-, annotations:"    \
 	" {gpu-scheduling-map: \"0=alpha:0\\n1=alpha:0\\n2=beta:1\"}}\nspec: {nodeName:" \
