@@ -284,8 +284,8 @@ static void place_refresh(struct inventory *inventory, const char *name)
 static void changed(void *context, enum kube_change change, const struct kube_object *before,
 		    struct kube_object *now, const struct json *object)
 {
-	(void)object;
-	if (change == KUBE_MODIFIED && before->packed_len == now->packed_len &&
+	(void)change, (void)object;
+	if (before && now && before->packed_len == now->packed_len &&
 	    memcmp(before->packed, now->packed, now->packed_len) == 0)
 		return;
 	place_refresh(context, now ? now->name : before->name);
@@ -377,12 +377,25 @@ void inventory_free(struct inventory *inventory)
 	free(inventory);
 }
 
+static bool same_keys(const struct inventory *inventory, const char *const *keys, size_t count)
+{
+	if (count != inventory->keys_count)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(keys[i], inventory->keys[i]) != 0)
+			return false;
+	return true;
+}
+
 int inventory_set_domains(struct inventory *inventory, const char *const *keys, size_t count,
 			  struct err *err)
 {
 	struct map_entry entry;
-	int rc = copy_keys(inventory, keys, count, err);
+	int rc;
 
+	if (same_keys(inventory, keys, count))
+		return 0;
+	rc = copy_keys(inventory, keys, count, err);
 	for (uint32_t at = 0; rc == 0 && map_next(&inventory->places, &at, &entry);)
 		place_update(inventory, entry.value);
 	return rc;

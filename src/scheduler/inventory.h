@@ -35,7 +35,7 @@ struct inventory_options {
 	struct engine *engine;
 	struct kube_caches *caches;
 	const struct log *log;
-	const char *const *domain_keys; /* NULL: the defaults of dialect/node.h; copied */
+	const char *const *domain_keys; /* NULL or none: the defaults of dialect/node.h; copied */
 	size_t domain_keys_count;
 	/* `node` is its number in the cluster (gone already for NODE_WENT).  No change at all
 	 * (0) means that the node has less than before. */
@@ -49,7 +49,8 @@ int inventory_new(const struct inventory_options *options, struct inventory **re
  * how GPUs are linked.  NULL is fine. */
 void inventory_free(struct inventory *inventory);
 
-/* The fabric is read from other labels from now on; all nodes are read again. */
+/* The fabric is read from other labels from now on (none: the defaults); all nodes are read
+ * again, unless they are the same. */
 int inventory_set_domains(struct inventory *inventory, const char *const *keys, size_t count,
 			  struct err *err);
 

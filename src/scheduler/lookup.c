@@ -136,6 +136,16 @@ static bool same_spec(const struct kube_object *before, const struct kube_object
 	return is_same(json_get(json_root(old), "spec"), json_get(json_root(fresh), "spec"));
 }
 
+/* Of what is kept most parts of a status are none. */
+static bool is_no_news(const struct shelf *shelf, const struct kube_object *before,
+		       const struct kube_object *now)
+{
+	if (before->packed_len == now->packed_len &&
+	    memcmp(before->packed, now->packed, now->packed_len) == 0)
+		return true;
+	return shelf->source->spec_only && same_spec(before, now);
+}
+
 static void changed(void *context, enum kube_change change, const struct kube_object *before,
 		    struct kube_object *now, const struct json *object)
 {
@@ -143,10 +153,8 @@ static void changed(void *context, enum kube_change change, const struct kube_ob
 	struct lookup *lookup = shelf->lookup;
 	const struct kube_object *it = now ? now : before;
 
-	if (change == KUBE_MODIFIED && before->packed_len == now->packed_len &&
-	    memcmp(before->packed, now->packed, now->packed_len) == 0)
-		return;
-	if (change == KUBE_MODIFIED && shelf->source->spec_only && same_spec(before, now))
+	(void)change;
+	if (before && now && is_no_news(shelf, before, now))
 		return;
 	if (shelf->source->kind == KUBE_NAMESPACE)
 		namespace_changed(lookup, it->name, object);

@@ -59,7 +59,7 @@ static const struct node *node(const char *name)
 	"Ready, status: \"True\", reason: r}]}\n"
 #define REPORT(name, status)                                                                     \
 	"metadata: {name: " name ", uid: s-" name ", resourceVersion: RV}\nstatus: {" status "}" \
-											     "\n"
+	"\n"
 #define TWO_GPUS(name)                                                                   \
 	"injectionMode: cdi, devices: ["                                                 \
 	"{id: 0, uuid: GPU-" name "a, model: H100, memoryMiB: 80000, health: Healthy},"  \
