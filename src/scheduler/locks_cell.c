@@ -173,7 +173,7 @@ static struct record *record_for(struct cell *cell, const struct lock_entry *ent
 		return NULL;
 	record->cell = cell;
 	record->mine = claim && !claim->required;
-	if (record_enter(record) < 0) {
+	if (lock_record_enter(record) < 0) {
 		if (!claim)
 			record_free(record);
 		return NULL;
@@ -268,7 +268,7 @@ static void take_list(struct cell *cell, record_list *now, record_list *gone)
 	for (size_t i = 0; i < now->len; i++)
 		now->items[i]->kept = false;
 	for (size_t i = 0; i < gone->len; i++)
-		record_leave(gone->items[i]);
+		lock_record_leave(gone->items[i]);
 	free(cell->records.items);
 	cell->records.items = now->items;
 	cell->records.len = now->len;

@@ -200,8 +200,8 @@ struct locks {
 struct record *record_new(const struct lock_entry *entry, const struct lock_hold *holds,
 			  uint32_t holds_count); /* NULL: out of memory */
 /* Into its Lease (cell is set): 0 or -ENOMEM.  Out of it; and freed. */
-int record_enter(struct record *record);
-void record_leave(struct record *record);
+int lock_record_enter(struct record *record);
+void lock_record_leave(struct record *record);
 void record_free(struct record *record);
 struct record *records_of(const struct locks *locks, enum record_chain chain, const char *key);
 void record_set_leaving(struct record *record, bool leaving);

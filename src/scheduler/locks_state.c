@@ -130,7 +130,7 @@ static void count_records(struct locks *locks, int by)
 		metric_set(locks->metrics.held, METRIC_NO_LABELS, locks->records);
 }
 
-int record_enter(struct record *record)
+int lock_record_enter(struct record *record)
 {
 	struct locks *locks = record->cell->locks;
 
@@ -151,7 +151,7 @@ static bool is_doomed(const struct record *record)
 	return record->dead || record->leaving;
 }
 
-void record_leave(struct record *record)
+void lock_record_leave(struct record *record)
 {
 	struct locks *locks = record->cell->locks;
 
@@ -173,7 +173,7 @@ void record_free(struct record *record)
 		record->cell->locks->writes--;
 	}
 	if (record->listed)
-		record_leave(record);
+		lock_record_leave(record);
 	link_leave(&record->due);
 	free(record);
 }

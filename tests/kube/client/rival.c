@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rival.h"
+
+#include "test.h"
+
+#include "base/attr.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "kube/bind.h"
+#include "kube/cache.h"
+#include "kube/check.h"
+#include "kube/client.h"
+#include "kube/kind.h"
+#include "kube/object.h"
+#include "kube/ready.h"
+#include "wire/json.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#define CARD_MIB 1000
+
+static bool card(void *context, const char *node, const char *uuid, struct lock_card *ret,
+		 uint32_t *index)
+{
+	char prefix[32];
+	(void)context;
+	int len = snprintf(prefix, sizeof(prefix), "GPU-%s-", node);
+	*ret = (struct lock_card){ .mem_mib = CARD_MIB };
+	*index = (uint32_t)(uuid[len] - '0');
+	return strncmp(uuid, prefix, (size_t)len) == 0;
+}
+
+static const char *card_at(void *context, const char *node, uint32_t index)
+{
+	static char uuid[32];
+	(void)context;
+	snprintf(uuid, sizeof(uuid), "GPU-%s-%u", node, index);
+	return index < RIVAL_CARDS ? uuid : NULL;
+}
+
+static bool is_attempt(const struct json *pod, uint32_t attempt)
+{
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	const char *text = json_str(pod, "metadata", "annotations", "gpu.scheduling/decision");
+	int64_t theirs;
+	return text && json_parse("decision", text, strlen(text), NULL, &doc, NULL) == 0 &&
+	       json_i64(json_root(doc), &theirs, "attempt") == 0 && theirs == attempt;
+}
+
+static enum lock_pod pod_state(void *context, const char *node, const struct lock_entry *entry)
+{
+	struct rival *rival = context;
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	const struct kube_object *pod = kube_cache_get(rival->pods, entry->namespace, entry->name);
+	if (!pod || strcmp(pod->uid, entry->uid) != 0 || kube_object_parse(pod, &doc) < 0)
+		return LOCK_POD_UNKNOWN;
+	const char *there = json_str(json_root(doc), "spec", "nodeName");
+	if (!there)
+		return LOCK_POD_UNBOUND;
+	return strcmp(there, node) == 0 && is_attempt(json_root(doc), entry->attempt)
+		       ? LOCK_POD_BOUND
+		       : LOCK_POD_OVER;
+}
+
+static void ready(void *context)
+{
+	((struct rival *)context)->ready = true;
+}
+
+static void wrong(void *context, const char *why)
+{
+	(void)why;
+	((struct rival *)context)->wrong = true;
+}
+
+static void pod_changed(void *context, enum kube_change change, const struct kube_object *before,
+			struct kube_object *now, const struct json *object)
+{
+	struct rival *rival = context;
+	(void)change, (void)object;
+	if (!now && rival->locks)
+		locks_pod_over(rival->locks, before->uid);
+}
+
+void rival_open(struct rival *rival, struct live *beside, const char *kubeconfig,
+		enum lock_mode mode, uint64_t seed)
+{
+	*rival = (struct rival){ .log = { STDERR_FILENO, LOG_ERROR, LOG_LOGFMT, &clock_system } };
+	struct err err = ERR_INIT;
+	if (beside)
+		live_open_beside(&rival->live, beside, kubeconfig);
+	else
+		live_open(&rival->live, kubeconfig);
+	rng_seed(&rival->rng, seed);
+	rival->caches = kube_caches_new(rival->live.client);
+	struct kube_cache_options pods = { .kind = &kube_kinds[KUBE_POD],
+					   .namespace = rival->live.namespace,
+					   .changed = pod_changed,
+					   .context = rival };
+	CHECKF(kube_caches_add(rival->caches, &pods, &rival->pods, &err) == 0, "%s", err.text);
+	struct locks_options options = { .client = rival->live.client,
+					 .caches = rival->caches,
+					 .clock = &clock_system,
+					 .log = &rival->log,
+					 .namespace = "gpu-scheduler-locks",
+					 .mode = mode,
+					 .collect_ms = 200,
+					 .orphan_ms = 700,
+					 .card = card,
+					 .card_at = card_at,
+					 .pod = pod_state,
+					 .ready = ready,
+					 .wrong = wrong,
+					 .context = rival };
+	CHECKF(locks_new(&options, &rival->locks, &err) == 0, "%s", err.text);
+	locks_activate(rival->locks, true);
+}
+
+void rival_close(struct rival *rival)
+{
+	locks_free(rival->locks);
+	rival->locks = NULL;
+	kube_caches_free(rival->caches);
+	live_close(&rival->live);
+}
+
+bool rival_is_idle(const struct rival *rival)
+{
+	for (size_t i = 0; i < RIVAL_JOBS; i++)
+		if (rival->jobs[i].busy)
+			return false;
+	return locks_in_flight(rival->locks) == 0 && locks_doomed(rival->locks) == 0;
+}
+
+/* A member's part is over; with the last one the job is. */
+static void member_ended(struct rival_member *member)
+{
+	struct rival_job *job = member->job;
+	if (++job->ended == job->count)
+		job->busy = false;
+}
+
+static void bind_now(struct rival_member *member);
+
+static void on_bound(void *context, const struct kube_bind_result *result)
+{
+	struct rival_member *member = context;
+	struct rival *rival = member->job->rival;
+	enum kube_bind_outcome outcome = result->outcome;
+	if (outcome == KUBE_BIND_SAME && rng_chance(&rival->rng, 1, 2)) {
+		bind_now(member);
+		return;
+	}
+	if (outcome == KUBE_BIND_DONE) {
+		rival->binds++;
+		lock_bound(member->lock);
+	} else {
+		/* Whatever became of it: what is bound keeps its lock. */
+		locks_release(rival->locks, &member->lock, 1);
+	}
+	member->lock = NULL;
+	member_ended(member);
+}
+
+static void bind_now(struct rival_member *member)
+{
+	struct rival *rival = member->job->rival;
+	struct err err = ERR_INIT;
+	char decision[512];
+	snprintf(decision, sizeof(decision),
+		 "{\"node\":\"%s\",\"gpus\":[{\"id\":%c,\"uuid\":\"%s\",\"coreMilli\":1000,"
+		 "\"memoryMiB\":%d,\"ask\":0}],\"containers\":{},\"attempt\":%" PRIu32
+		 ",\"scheduler\":\"rival\",\"score\":0}",
+		 member->node, member->card[strlen(member->card) - 1], member->card, CARD_MIB,
+		 member->attempt);
+	const struct kube_pair pairs[] = { { "gpu.scheduling/decision", decision } };
+	struct kube_bind bind = { .namespace = rival->live.namespace,
+				  .pod = member->name,
+				  .uid = member->uid,
+				  .version = member->version,
+				  .node = member->node,
+				  .annotations = pairs,
+				  .annotations_count = 1,
+				  .attempt_key = "gpu.scheduling/decision",
+				  .done = on_bound,
+				  .context = member };
+	CHECKF(kube_bind(rival->live.client, &bind, NULL, &err) == 0, "%s", err.text);
+}
+
+static void give_up(struct rival_job *job)
+{
+	struct lock *list[2];
+	uint32_t count = 0;
+	for (unsigned i = 0; i < job->count; i++) {
+		if (job->members[i].lock)
+			list[count++] = job->members[i].lock;
+		job->members[i].lock = NULL;
+	}
+	locks_release(job->rival->locks, list, count);
+	job->busy = false;
+}
+
+static void on_taken(void *context, enum lock_outcome outcome, const char *why)
+{
+	struct rival_member *member = context;
+	struct rival_job *job = member->job;
+	struct rival *rival = job->rival;
+	if (outcome != LOCK_TAKEN) {
+		(void)why;
+		rival->losses++;
+		member->lock = NULL;
+		give_up(job);
+		return;
+	}
+	rival->wins++;
+	if (++job->taken < job->count)
+		return;
+	/* Of those that could be bound, some are not. */
+	if (rng_chance(&rival->rng, 1, 4)) {
+		give_up(job);
+		return;
+	}
+	for (unsigned i = 0; i < job->count; i++)
+		bind_now(&job->members[i]);
+}
+
+/* A pod that waits, as far as our cache knows, and that we are not at. */
+static bool choose_pod(struct rival *rival, struct rival_member *member)
+{
+	uint32_t at = 0, skip = rng_below(&rival->rng, RIVAL_PODS);
+	for (struct kube_object *pod; (pod = kube_cache_next(rival->pods, &at));) {
+		struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+		if (skip && skip-- && kube_cache_count(rival->pods) > RIVAL_PODS / 2)
+			continue;
+		CHECK_INT(kube_object_parse(pod, &doc), 0);
+		if (json_str(json_root(doc), "spec", "nodeName") ||
+		    json_get(json_root(doc), "metadata", "deletionTimestamp"))
+			continue;
+		bool ours = false;
+		for (size_t i = 0; i < 2 * RIVAL_JOBS; i++) {
+			struct rival_member *other = &rival->jobs[i / 2].members[i % 2];
+			ours = ours || (rival->jobs[i / 2].busy && other != member &&
+					strcmp(other->uid, pod->uid) == 0);
+		}
+		if (ours)
+			continue;
+		snprintf(member->name, sizeof(member->name), "%s", pod->name);
+		snprintf(member->uid, sizeof(member->uid), "%s", pod->uid);
+		snprintf(member->version, sizeof(member->version), "%s", pod->version);
+		return true;
+	}
+	return false;
+}
+
+/* Before the second of a gang is taken the first may not have been lost: done() comes later. */
+static void take(struct rival_member *member)
+{
+	struct rival_job *job = member->job;
+	struct rival *rival = job->rival;
+	struct err err = ERR_INIT;
+	unsigned number = rng_below(&rival->rng, RIVAL_NODES);
+	snprintf(member->node, sizeof(member->node), "gpu-%u", number);
+	snprintf(member->card, sizeof(member->card), "GPU-gpu-%u-%u", number,
+		 rng_below(&rival->rng, RIVAL_CARDS));
+	member->attempt = (uint32_t)rng_next(&rival->rng) | 1;
+	struct lock_hold hold = { .uuid = member->card, .core_milli = 1000, .mem_mib = CARD_MIB };
+	char gang[80];
+	snprintf(gang, sizeof(gang), "gang-%s", job->members[0].name);
+	struct lock_entry entry = { .uid = member->uid,
+				    .namespace = rival->live.namespace,
+				    .name = member->name,
+				    .version = member->version,
+				    .attempt = member->attempt,
+				    .gang = job->count > 1 ? gang : NULL,
+				    .gang_members = job->count > 1 ? job->count : 0,
+				    .holds = &hold,
+				    .holds_count = 1 };
+	rival->takes++;
+	CHECKF(locks_take(rival->locks, member->node, &entry, on_taken, member, &member->lock,
+			  &err) == 0,
+	       "%s", err.text);
+}
+
+static void begin(struct rival *rival, struct rival_job *job)
+{
+	*job = (struct rival_job){ .rival = rival, .count = 1 + (rng_below(&rival->rng, 4) == 0) };
+	job->busy = true;
+	for (unsigned i = 0; i < job->count; i++) {
+		job->members[i].job = job;
+		if (!choose_pod(rival, &job->members[i]) ||
+		    (i == 1 && strcmp(job->members[0].uid, job->members[1].uid) == 0)) {
+			job->busy = false;
+			return;
+		}
+	}
+	for (unsigned i = 0; i < job->count; i++)
+		take(&job->members[i]);
+}
+
+void rival_go(struct rival *rival)
+{
+	for (size_t i = 0; rival->ready && !rival->paused && i < RIVAL_JOBS; i++)
+		if (!rival->jobs[i].busy)
+			begin(rival, &rival->jobs[i]);
+}
