@@ -284,8 +284,8 @@ static void place_refresh(struct inventory *inventory, const char *name)
 static void changed(void *context, enum kube_change change, const struct kube_object *before,
 		    struct kube_object *now, const struct json *object)
 {
-	(void)change, (void)object;
-	if (before && now && before->packed_len == now->packed_len &&
+	(void)object;
+	if (change == KUBE_MODIFIED && before->packed_len == now->packed_len &&
 	    memcmp(before->packed, now->packed, now->packed_len) == 0)
 		return;
 	place_refresh(context, now ? now->name : before->name);

@@ -151,11 +151,10 @@ static void changed(void *context, enum kube_change change, const struct kube_ob
 {
 	struct shelf *shelf = context;
 	struct lookup *lookup = shelf->lookup;
-	const struct kube_object *it = now ? now : before;
 
-	(void)change;
-	if (before && now && is_no_news(shelf, before, now))
+	if (change == KUBE_MODIFIED && is_no_news(shelf, before, now))
 		return;
+	const struct kube_object *it = now ? now : before;
 	if (shelf->source->kind == KUBE_NAMESPACE)
 		namespace_changed(lookup, it->name, object);
 	if (lookup->options.changed)
