@@ -177,6 +177,10 @@ static int place_settle(struct inventory *inventory, struct place *place, const 
 	set_untold(inventory, place, rc == -EEXIST);
 	if (rc < 0 || r->partly)
 		return rc;
+	/* Whether a decision counts or what was handed out. */
+	if ((place->injection == INJECTION_EXTERNAL) != (r->injection == INJECTION_EXTERNAL) &&
+	    r->users_count)
+		*changes |= INVENTORY_IN_USE;
 	place->injection = (uint8_t)r->injection;
 	place->mps = r->mps;
 	if (take_users(place, r))

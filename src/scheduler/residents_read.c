@@ -94,18 +94,35 @@ static int read_wish(struct residents *residents, const struct resident *r,
 	return rc;
 }
 
+/* The cards that it has.  Where somebody else hands them out, what it was given counts, not what
+ * was decided. */
+static void read_holds(const struct residents *residents, const struct resident *r, uint32_t node,
+		       const struct decided *decided, struct residence *ret)
+{
+	const struct inventory *inventory = residents->options.inventory;
+	uint32_t used = inventory_in_use(inventory, r->host->name, r->uid);
+	const struct request *request = &ret->wish.request;
+
+	ret->has_known = decided || used;
+	ret->holds_said = decided ? decided->holds_count : 0;
+	if (decided)
+		holds_of_decision(residents->cluster, node, decided, request, &ret->known);
+	if (!used || (decided && ret->known.gpus == used) ||
+	    (decided && inventory_injection(inventory, r->host->name) != INJECTION_EXTERNAL))
+		return;
+	holds_of_use(residents->cluster, node, request, used, &ret->known);
+	ret->holds_said = 0;
+}
+
 int residence_read(struct residents *residents, const struct resident *r, uint32_t node,
 		   const struct json *object, struct residence *ret)
 {
 	struct cluster *c = residents->cluster;
 	struct decided decided;
 	struct err err = ERR_INIT;
-	uint32_t used = 0;
 	int rc;
 
 	arena_reset(&residents->arena);
-	ret->has_known = false;
-	ret->holds_said = 0;
 	rc = decided_read(object, &residents->arena, &decided, &err);
 	if (rc == -ENOMEM)
 		return rc;
@@ -121,14 +138,6 @@ int residence_read(struct residents *residents, const struct resident *r, uint32
 		return rc;
 	}
 	read_spec(residents, r, object, ret);
-	if (!is_decided)
-		used = inventory_in_use(residents->options.inventory, r->host->name, r->uid);
-	if (is_decided) {
-		holds_of_decision(c, node, &decided, &ret->wish.request, &ret->known);
-		ret->holds_said = decided.holds_count;
-	} else if (used) {
-		holds_of_use(c, node, &ret->wish.request, used, &ret->known);
-	}
-	ret->has_known = is_decided || used;
+	read_holds(residents, r, node, is_decided ? &decided : NULL, ret);
 	return 0;
 }

@@ -277,6 +277,25 @@ TEST(what_the_agent_sees_in_use_is_in_use)
 	close_all();
 }
 
+TEST(where_others_hand_out_gpus_what_they_gave_counts)
+{
+#define SEEN(mode)                                                                          \
+	"metadata: {name: a, uid: s-a, resourceVersion: RV}\nstatus: {injectionMode: " mode \
+	", devices: [" DEVICE("0", "G0") ", " DEVICE("1", "G1") ", " DEVICE(                \
+		"2",                                                                        \
+		"G2") ", {id: 3"                                                            \
+		      ", uuid: G3, model: H100, memoryMiB: 80000, inUseBy: [{uid: u-p}]}]}\n"
+	open_with_node();
+	bench_put(KUBE_POD, POD("p", DECIDED(WHOLE("G0")), "", "nvidia.com/gpu: 1"));
+	bench_put(KUBE_GPU_NODE_STATUS, SEEN("cdi"));
+	CHECK_INT(gpus("p"), 1 << 0);
+	bench_put(KUBE_GPU_NODE_STATUS, SEEN("all"));
+	CHECK_INT(gpus("p"), 1 << 0);
+	bench_put(KUBE_GPU_NODE_STATUS, SEEN("external"));
+	CHECK_INT(gpus("p"), 1 << 3);
+	close_all();
+}
+
 TEST(what_we_have_assumed_stays_as_it_is)
 {
 	struct request r;
