@@ -17,7 +17,7 @@ struct command {
 static const struct command commands[] = {
 	{ "simulate", false, "place a trace or manifests on a described cluster", cmd_simulate },
 	{ "demo", false, "watch work being placed on a simulated cluster", cmd_demo },
-	{ "run", false, "places the pods of a Kubernetes cluster", NULL },
+	{ "run", false, "places the pods of a Kubernetes cluster", cmd_run },
 	{ "extender", false, "advises kube-scheduler", NULL },
 	{ "webhook", false, "checks and completes pods as they are created", NULL },
 	{ "agent", false, "reports the GPUs of a node", NULL },

@@ -27,6 +27,7 @@ enum cli_exit {
 int commands_run(int argc, char **argv, FILE *out, FILE *complaints);
 
 int cmd_demo(int argc, char **argv);
+int cmd_run(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 
 #endif

@@ -62,6 +62,13 @@ struct resident *resident_find(const struct residents *residents, const char *ui
 	return map_get(&residents->by_uid, uid, strlen(uid));
 }
 
+const struct kube_object *residents_find(const struct residents *residents, const char *uid)
+{
+	const struct resident *r = resident_find(residents, uid);
+
+	return r ? r->pod : NULL;
+}
+
 static struct host *host_get(struct residents *residents, const char *name)
 {
 	size_t len = strlen(name);

@@ -59,6 +59,9 @@ enum resident_change residents_put(struct residents *residents, const struct kub
 /* It is gone or finished: whether it was booked, and where. */
 bool residents_remove(struct residents *residents, const char *uid, uint32_t *node);
 
+/* The record of a pod that was put, or NULL (also for a guest). */
+const struct kube_object *residents_find(const struct residents *residents, const char *uid);
+
 /* The node has come, or its reports changed: whoever waits for it is booked, those with guessed
  * GPUs anew. */
 void residents_node(struct residents *residents, const char *name, uint32_t changes);

@@ -1,12 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* task.h - an unbound pod of ours, from when it is first seen until it is bound or gone. */
+/* task.h - an unbound pod of ours, from when it is first seen until it is bound or gone.
+ *
+ * A task waits in the queue alone or as a member of its gang (gangs.h), is decided, and then
+ * is on its flight (flight.h): booked in the engine, locked, bound.  What it is and asks for
+ * is read from the pod's cache whenever it is decided (read.h); here is only what must be
+ * remembered between two tries.
+ *
+ * Tasks are found by uid: a StatefulSet makes a new pod of the same name within milliseconds.
+ */
 #ifndef GS_SCHEDULER_TASK_H
 #define GS_SCHEDULER_TASK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Enough for a uid of the server, and some. */
-#define TASK_UID_MAX 64
+#include "base/map.h"
+#include "scheduler/pending.h"
+
+struct asked;
+struct flight;
+struct gang;
+struct kube_writing;
+struct nomination;
+struct scheduler;
+
+/* What is decided at once: a pod, or a gang. */
+struct unit {
+	struct pending_item item;
+	bool is_gang;
+	uint64_t waits_ms; /* since when there is no room for it; 0: that is not known */
+};
+
+struct task {
+	struct unit unit; /* in the queue unless it has a gang */
+	struct scheduler *scheduler;
+	const char *uid, *namespace, *name;
+	const char *key;       /* "namespace/name" */
+	struct gang *gang;     /* NULL: alone */
+	struct flight *flight; /* NULL: it waits */
+	struct asked *asked;   /* what it was refused for, while it is parked; or NULL */
+	uint64_t seen_ms;      /* when it was first seen */
+	uint32_t lost;	       /* locks lost in a row */
+	bool held;	       /* gated, or being deleted: not in the queue */
+	bool learned;	       /* the engine knows of its arrival */
+	bool landed;	       /* bound, or gone: only the cache does not show it yet */
+	bool bound;	       /* the cache shows it bound */
+	bool stale;	       /* changed on the server: waits for the cache to have it */
+	bool again;	       /* is due, as soon as what is told of it has been written */
+	/* What is told of it: see report.h. */
+	struct kube_writing *telling; /* a write of its status on its way, or NULL */
+	uint64_t told;		      /* hash of what was told last; 0: nothing */
+	char *message;		      /* to be told; NULL: nothing */
+	bool message_is_error;
+	char *nominated; /* node where its victims are, or NULL */
+	struct nomination *nomination;
+	struct task *next, *previous; /* of those with a message, a ring; NULL: not there */
+};
+
+/* All tasks. */
+struct tasks {
+	struct map by_uid;
+};
+
+void tasks_init(struct tasks *tasks, uint64_t seed);
+void tasks_done(struct tasks *tasks); /* frees them; nobody may hold one any more */
+
+struct task *tasks_find(const struct tasks *tasks, const char *uid); /* or NULL */
+/* NULL: out of memory. */
+struct task *tasks_add(struct tasks *tasks, const char *uid, const char *namespace,
+		       const char *name);
+/* The task must be out of queue, gang and flight. */
+void tasks_remove(struct tasks *tasks, struct task *task);
+
+/* The unit that an item of the queue belongs to, and the task of a unit that is no gang. */
+static inline struct unit *unit_of(struct pending_item *item)
+{
+	return (struct unit *)item;
+}
+
+static inline struct task *task_of(struct unit *unit)
+{
+	return (struct task *)unit;
+}
 
 /* A number for one try to bind a pod, never 0: how it is known again. */
 uint32_t task_attempt(uint64_t random);

@@ -164,6 +164,8 @@ class LockedWhenBound:
         pod = change.after
         _, attempt, decided = decision_of(pod)
         locked = [hold for entry in _entries_of_attempt(pod, ledger) for hold in entry.holds]
+        if not decided and not locked:
+            return  # a pod without GPUs
         if not locked:
             yield f"{title(pod)} is bound without a lock of attempt {attempt}"
         elif sorted(locked, key=repr) != decided:

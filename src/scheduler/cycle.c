@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cycle.c - the decisions: what waits is tried, one unit after the other.
+ *
+ * A turn ends after some milliseconds, so that answers and events are heard in between, and
+ * pauses while as many decisions are on their way as may be. */
+#include <errno.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/engine.h"
+#include "scheduler/lookup.h"
+#include "scheduler/meters.h"
+#include "scheduler/preempt.h"
+
+#define TURN_NS	    UINT64_C(4000000)
+#define TURN_UNITS  256
+#define FLIGHTS_MAX 512
+
+void task_spec(const struct task *task, const struct wish *wish, struct pod_spec *ret)
+{
+	*ret = (struct pod_spec){ .uid = task->uid,
+				  .name = task->key,
+				  .priority = wish->priority,
+				  .gang = task->gang ? task->gang->number : 0,
+				  .started = UINT64_MAX };
+}
+
+static void cannot_start(struct scheduler *s, struct task *task, int rc, const struct err *err)
+{
+	task_unassume(s, task);
+	refuse_wrong(s, task, rc, err);
+}
+
+/* Books it and sends it on its way. */
+static void launch(struct scheduler *s, struct task *task, const struct wish *wish,
+		   const struct decision *d, const char *version)
+{
+	struct err err = ERR_INIT;
+	struct pod_spec spec;
+	uint32_t number;
+
+	task_spec(task, wish, &spec);
+	int rc = engine_place(s->engine, &spec, &wish->request, d, &number);
+	if (rc == 0 && wish->workload && wish->index != WISH_INDEX_NONE)
+		rc = lookup_take_index(s->lookup, wish->workload, wish->index, task->uid);
+	if (rc < 0) {
+		/* The lock of another of this very pod is booked, or memory is short. */
+		pending_failed(s->pending, &task->unit.item, now_ms(s));
+		return;
+	}
+	s->epoch++;
+	struct flight *f = flight_new(s, task, wish, d, version, &err);
+	if (!f) {
+		cannot_start(s, task, -err.code, &err);
+		return;
+	}
+	pending_placed(s->pending, &task->unit.item);
+	flight_start(f);
+}
+
+void unit_waits(struct scheduler *s, struct unit *unit)
+{
+	if (!unit->waits_ms)
+		unit->waits_ms = now_ms(s);
+}
+
+bool unit_is_patient(const struct scheduler *s, const struct unit *unit)
+{
+	return unit->waits_ms && now_ms(s) - unit->waits_ms >= s->reserve_after_ms;
+}
+
+static void make_room(struct scheduler *s, struct task *task, const struct wish *wish)
+{
+	struct strbuf more CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	enum preempting how = preempt_for_task(s, task, wish, false, &more);
+
+	if (how == PREEMPT_NOBODY && unit_is_patient(s, &task->unit))
+		how = preempt_for_task(s, task, wish, true, &more);
+	switch (how) {
+	case PREEMPT_ROOM:
+		break;
+	case PREEMPT_LATER:
+		pending_failed(s->pending, &task->unit.item, now_ms(s));
+		break;
+	case PREEMPT_NOBODY:
+		unit_waits(s, &task->unit);
+		refuse_request(s, task, wish, more.s);
+		break;
+	}
+}
+
+void cycle_decide(struct scheduler *s, struct task *task, struct wish *wish, const char *version)
+{
+	uint64_t begun_ns = clock_monotonic_ns(s->clock);
+	struct decision d;
+
+	if (!task->learned)
+		engine_arrived(s->engine, &wish->request);
+	task->learned = true;
+	bool fits = engine_decide(s->engine, &wish->request, &d) == FITS;
+	meters_decided(s->meters, NULL, fits ? METERS_SCHEDULED : METERS_UNSCHEDULABLE,
+		       fits ? d.node : NODE_NONE,
+		       (double)(clock_monotonic_ns(s->clock) - begun_ns) / 1e9);
+	if (fits)
+		launch(s, task, wish, &d, version);
+	else
+		make_room(s, task, wish);
+	wish_release(s->cluster, wish);
+}
+
+static void decide_task(struct scheduler *s, struct task *task)
+{
+	struct err err = ERR_INIT;
+	const char *version;
+	struct wish wish;
+
+	arena_reset(&s->arena);
+	int rc = task_read(s, task, &wish, &version, &err);
+	if (rc == -ENOENT && !err.text[0]) {
+		pending_remove(s->pending, &task->unit.item); /* its end will be told */
+		return;
+	}
+	if (rc < 0) {
+		refuse_wrong(s, task, rc, &err);
+		return;
+	}
+	task->unit.item.priority = wish.priority;
+	if (!wish.gang.name) {
+		cycle_decide(s, task, &wish, version);
+		return;
+	}
+	struct gang *gang = gangs_get(s, wish.gang.name);
+	if (!gang || gang_join(s, gang, task, &wish) < 0)
+		pending_failed(s->pending, &task->unit.item, now_ms(s));
+	wish_release(s->cluster, &wish);
+}
+
+/* While its status is being written its version is about to change: after that. */
+static bool is_being_told(struct task *task)
+{
+	task->again = task->telling != NULL;
+	return task->again;
+}
+
+void cycle_decide_unit(struct scheduler *s, struct unit *unit)
+{
+	if (unit->is_gang)
+		gang_decide(s, (struct gang *)unit);
+	else if (!is_being_told(task_of(unit)))
+		decide_task(s, task_of(unit));
+}
+
+void cycle_run(struct scheduler *s)
+{
+	uint64_t end_ns = clock_monotonic_ns(s->clock) + TURN_NS;
+	uint32_t most = s->options.max_flights ? s->options.max_flights : FLIGHTS_MAX;
+
+	for (unsigned i = 0; i < TURN_UNITS && s->flights < most; i++) {
+		struct pending_item *item = pending_pop(s->pending, now_ms(s));
+
+		if (!item)
+			return;
+		cycle_decide_unit(s, unit_of(item));
+		if (clock_monotonic_ns(s->clock) > end_ns)
+			break;
+	}
+	if (s->flights < most)
+		scheduler_kick(s);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/evict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/cluster.h"
+#include "kube/events.h"
+#include "kube/kind.h"
+#include "kube/object.h"
+#include "kube/time.h"
+#include "kube/write.h"
+#include "scheduler/residents.h"
+#include "scheduler/scheduler_private.h"
+#include "wire/json_write.h"
+
+void victim_free(struct victim *victim)
+{
+	if (!victim)
+		return;
+	if (victim->writing)
+		kube_write_cancel(victim->writing);
+	free(victim->uid);
+	free(victim->namespace);
+	free(victim->name);
+	free(victim->preemptor);
+	free(victim);
+}
+
+struct victim *victim_new(struct scheduler *s, const struct pod *pod, const struct task *preemptor)
+{
+	const struct kube_object *object = residents_find(s->residents, pod->uid);
+	struct victim *victim = object ? calloc(1, sizeof(*victim)) : NULL;
+
+	if (!victim)
+		return NULL;
+	victim->scheduler = s;
+	victim->ending = pod->ending;
+	victim->uid = strdup(pod->uid);
+	victim->namespace = strdup(object->namespace);
+	victim->name = strdup(object->name);
+	victim->preemptor = strdup(preemptor->key);
+	if (victim->uid && victim->namespace && victim->name && victim->preemptor)
+		return victim;
+	victim_free(victim);
+	return NULL;
+}
+
+static void tell(const struct victim *victim)
+{
+	struct scheduler *s = victim->scheduler;
+	struct strbuf note CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	struct kube_event event = { .regarding = { .api_version = "v1",
+						   .kind = "Pod",
+						   .namespace = victim->namespace,
+						   .name = victim->name,
+						   .uid = victim->uid },
+				    .reason = "Preempted",
+				    .action = "Preempting" };
+
+	strbuf_addf(&note, "Preempted by pod %s", victim->preemptor);
+	event.note = note.s;
+	if (kube_events_add(s->events, &event, &err) < 0)
+		log_warn(s->log, "an event cannot be sent", LOG_STR("why", err.text));
+	log_info(s->log, "pod preempted", LOG_STR("namespace", victim->namespace),
+		 LOG_STR("pod", victim->name), LOG_STR("by", victim->preemptor));
+}
+
+static bool is_gone(const struct kube_write_result *result)
+{
+	return result->reply->reason == KUBE_NOT_FOUND ||
+	       (result->current && result->current->reason == KUBE_NOT_FOUND);
+}
+
+/* The cache tells when it is gone; a refusal for its uid means that it is. */
+static void deleted(void *context, const struct kube_write_result *result)
+{
+	struct victim *victim = context;
+
+	victim->writing = NULL;
+	if (result->reply->reason == KUBE_OK || result->reply->reason == KUBE_CONFLICT ||
+	    is_gone(result)) {
+		tell(victim);
+		return;
+	}
+	victim->failed(victim->nomination, result->reply->message);
+}
+
+static void delete_pod(struct victim *victim)
+{
+	struct kube_write write = { .verb = KUBE_DELETE,
+				    .kind = &kube_kinds[KUBE_POD],
+				    .namespace = victim->namespace,
+				    .name = victim->name,
+				    .uid = victim->uid,
+				    .done = deleted,
+				    .context = victim };
+	struct err err = ERR_INIT;
+
+	if (kube_write(victim->scheduler->client, &write, &victim->writing, &err) < 0)
+		victim->failed(victim->nomination, err.text);
+}
+
+/* What cannot be said is no reason to let it stay. */
+static void marked(void *context, const struct kube_write_result *result)
+{
+	struct victim *victim = context;
+
+	victim->writing = NULL;
+	if (!is_gone(result))
+		delete_pod(victim);
+}
+
+static void put_mark(const struct victim *victim, struct strbuf *out)
+{
+	struct scheduler *s = victim->scheduler;
+	char now[KUBE_TIME_MAX];
+	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	strbuf_addf(&message, "%s: preempting to accommodate a higher priority pod", s->names[0]);
+	strbuf_puts(out, "{\"metadata\":{\"uid\":");
+	strbuf_add_json(out, victim->uid, strlen(victim->uid));
+	strbuf_puts(out, "},\"status\":{\"conditions\":[{\"type\":\"DisruptionTarget\","
+			 "\"status\":\"True\",\"reason\":\"PreemptionByScheduler\","
+			 "\"message\":");
+	strbuf_add_json(out, message.s, message.len);
+	strbuf_addf(out, ",\"lastTransitionTime\":\"%s\"}]}}",
+		    kube_time_format(clock_wall_ns(s->clock), now));
+}
+
+int victim_ask(struct victim *victim)
+{
+	struct strbuf body CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	if (victim->ending)
+		return 0;
+	put_mark(victim, &body);
+	struct kube_write write = { .verb = KUBE_STRATEGIC_PATCH,
+				    .kind = &kube_kinds[KUBE_POD],
+				    .namespace = victim->namespace,
+				    .name = victim->name,
+				    .subresource = "status",
+				    .body = body.s,
+				    .body_len = body.len,
+				    .done = marked,
+				    .context = victim };
+	int rc = kube_write(victim->scheduler->client, &write, &victim->writing, &err);
+	if (rc < 0)
+		log_warn(victim->scheduler->log, "a pod cannot be preempted",
+			 LOG_STR("why", err.text));
+	return rc;
+}

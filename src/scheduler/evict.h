@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evict.h - one pod is asked to go: a condition that says why, then its deletion. */
+#ifndef GS_SCHEDULER_EVICT_H
+#define GS_SCHEDULER_EVICT_H
+
+#include <stdbool.h>
+
+struct kube_writing;
+struct nomination;
+struct pod;
+struct scheduler;
+struct task;
+
+struct victim {
+	struct scheduler *scheduler;
+	char *uid, *namespace, *name;
+	char *preemptor; /* "namespace/name", for people */
+	bool ending;	 /* it is going already */
+	struct kube_writing *writing;
+	struct nomination *nomination;
+	/* The server refuses; not from inside victim_ask().  Frees the victim. */
+	void (*failed)(void *context, const char *why); /* context: nomination */
+};
+
+struct victim *victim_new(struct scheduler *s, const struct pod *pod,
+			  const struct task *preemptor); /* NULL: out of memory */
+void victim_free(struct victim *victim);		 /* what is on its way may still happen */
+/* 0, or it cannot be asked at all. */
+int victim_ask(struct victim *victim);
+
+#endif

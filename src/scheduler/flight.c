@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flight.c - a decision on its way: what is written for it, and the ring of its gang.
+ *
+ * The engine has the pod placed from before the flight begins until it ends badly; so the
+ * next decision sees it.  flight_bind.c is what follows when all of the ring are locked. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "dialect/keys.h"
+#include "engine/engine.h"
+#include "kube/bind.h"
+#include "scheduler/flight.h"
+#include "scheduler/inventory.h"
+
+#define FLIGHT_ARENA_MAX ((size_t)512 << 10)
+#define SPARES_MAX	 1024
+
+static struct flight *flight_get(struct scheduler *s)
+{
+	struct flight *f = s->spare;
+	struct arena arena;
+
+	if (!f) {
+		f = calloc(1, sizeof(*f));
+		if (f)
+			arena_init(&f->arena, FLIGHT_ARENA_MAX);
+		return f;
+	}
+	s->spare = f->next;
+	s->spares--;
+	arena = f->arena;
+	*f = (struct flight){ .arena = arena };
+	return f;
+}
+
+static void flight_put(struct scheduler *s, struct flight *f)
+{
+	arena_reset(&f->arena);
+	if (s->spares == SPARES_MAX) {
+		arena_done(&f->arena);
+		free(f);
+		return;
+	}
+	f->next = s->spare;
+	s->spare = f;
+	s->spares++;
+}
+
+static void put_hold(const struct scheduler *s, const struct node *node, const struct hold *h,
+		     struct lock_hold *ret)
+{
+	const struct gpu *gpu = &node->gpus[h->gpu];
+
+	*ret = (struct lock_hold){ .uuid = cluster_string(s->cluster, gpu->uuid) };
+	if (h->kind == ASK_MIG) {
+		ret->mig_profile = node->mig->profiles[h->mig_profile].name;
+		ret->mig_start = h->mig_start;
+	} else if (h->kind == ASK_WHOLE) {
+		ret->core_milli = CORE_WHOLE;
+		ret->mem_mib = gpu->mem_mib;
+	} else {
+		ret->core_milli = h->core_milli;
+		ret->mem_mib = h->mem_mib;
+	}
+}
+
+static int make_entry(struct flight *f, const struct wish *wish, const struct decision *d,
+		      struct err *err)
+{
+	const struct scheduler *s = f->scheduler;
+	const struct assignment *a = &d->assignment;
+	struct lock_hold *holds = arena_array(&f->arena, a->count, sizeof(*holds));
+	const char *gang = wish->gang.name ? strchr(wish->gang.name, '/') : NULL;
+
+	f->entry = arena_alloc(&f->arena, sizeof(*f->entry));
+	if (!holds || !f->entry)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint16_t i = 0; i < a->count; i++)
+		put_hold(s, cluster_node(s->cluster, d->node), &a->holds[i], &holds[i]);
+	*f->entry = (struct lock_entry){ .uid = f->task->uid,
+					 .namespace = f->task->namespace,
+					 .name = f->task->name,
+					 .version = f->version,
+					 .attempt = f->attempt,
+					 .holds = holds,
+					 .holds_count = a->count };
+	if (!gang || !f->task->gang)
+		return 0;
+	f->entry->gang = arena_strndup(&f->arena, gang + 1, strlen(gang + 1));
+	f->entry->gang_members = wish->gang.members;
+	return f->entry->gang ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+/* A pod without GPUs carries no more than how to know our Binding again. */
+static void drop_unneeded(struct annotations *list)
+{
+	for (uint32_t i = 0; i < list->count; i++)
+		if (strcmp(list->items[i].key, KEY_DECISION) == 0)
+			list->items[0] = list->items[i];
+	list->count = 1;
+}
+
+static int make_annotations(struct flight *f, const struct wish *wish, const struct decision *d,
+			    struct err *err)
+{
+	const struct scheduler *s = f->scheduler;
+	struct annotations_input input = {
+		.cluster = s->cluster,
+		.wish = wish,
+		.decision = d,
+		.scheduler = wish->scheduler,
+		.attempt = f->attempt,
+		.visibility = inventory_visibility(s->inventory, f->node),
+		.mps = inventory_mps(s->inventory, f->node),
+	};
+
+	f->annotations = arena_alloc(&f->arena, sizeof(*f->annotations));
+	if (!f->annotations)
+		return err_set(err, ENOMEM, "out of memory");
+	int rc = annotations_make(&input, &f->arena, f->annotations, err);
+	if (rc < 0)
+		return rc;
+	if (!d->assignment.count)
+		drop_unneeded(f->annotations);
+	f->decision = annotations_find(f->annotations, KEY_DECISION);
+	return 0;
+}
+
+struct flight *flight_new(struct scheduler *s, struct task *task, const struct wish *wish,
+			  const struct decision *d, const char *version, struct err *err)
+{
+	const char *node = cluster_node(s->cluster, d->node)->name;
+	struct flight *f = flight_get(s);
+	int rc = 0;
+
+	if (!f) {
+		err_set(err, ENOMEM, "out of memory");
+		return NULL;
+	}
+	f->scheduler = s;
+	f->task = task;
+	f->peer = f;
+	f->attempt = task_attempt(rng_next(&s->rng));
+	f->node = arena_strndup(&f->arena, node, strlen(node));
+	f->version = arena_strndup(&f->arena, version, strlen(version));
+	if (!f->node || !f->version)
+		rc = err_set(err, ENOMEM, "out of memory");
+	if (rc == 0)
+		rc = make_annotations(f, wish, d, err);
+	if (rc == 0 && d->assignment.count)
+		rc = make_entry(f, wish, d, err);
+	if (rc < 0) {
+		flight_put(s, f);
+		return NULL;
+	}
+	task->flight = f;
+	s->flights++;
+	return f;
+}
+
+void flight_join(struct flight *a, struct flight *b)
+{
+	struct flight *after = a->peer;
+
+	a->peer = b->peer;
+	b->peer = after;
+}
+
+static void leave_ring(struct flight *f)
+{
+	struct flight *before = f;
+
+	while (before->peer != f)
+		before = before->peer;
+	before->peer = f->peer;
+	f->peer = f;
+}
+
+static void unpause(struct scheduler *s, struct flight *f)
+{
+	struct flight **at = &s->paused;
+
+	while (*at && *at != f)
+		at = &(*at)->next;
+	if (*at)
+		*at = f->next;
+	f->next = NULL;
+}
+
+void flight_drop(struct flight *f)
+{
+	f->scheduler->flights--;
+	leave_ring(f);
+	unpause(f->scheduler, f);
+	if (f->binding)
+		kube_bind_cancel(f->binding);
+	f->task->flight = NULL;
+	flight_put(f->scheduler, f);
+}
+
+void flight_end(struct flight *f)
+{
+	struct scheduler *s = f->scheduler;
+
+	flight_drop(f);
+	scheduler_kick(s);
+}
+
+void flight_abort(struct flight *f)
+{
+	struct scheduler *s = f->scheduler;
+	struct task *task = f->task;
+
+	if (f->lock)
+		locks_release(s->locks, &f->lock, 1);
+	f->lock = NULL;
+	if (!f->superseded)
+		task_unassume(s, task);
+	flight_end(f);
+}
+
+/* The whole ring waits again: of a gang nothing stays locked. */
+void flight_abort_ring(struct flight *f, bool pause)
+{
+	struct scheduler *s = f->scheduler;
+	VEC(struct lock *) held CLEANUP(vec_cleanup) = { 0 };
+	VEC(struct task *) tasks CLEANUP(vec_cleanup) = { 0 };
+	struct flight *at = f;
+
+	/* Short of memory, those that are left are given up one by one: slower, as safe. */
+	do {
+		if (vec_push(&tasks, at->task) < 0)
+			break;
+		if (at->lock && vec_push(&held, at->lock) == 0)
+			at->lock = NULL;
+		at = at->peer;
+	} while (at != f);
+	if (held.len)
+		locks_release(s->locks, held.items, (uint32_t)held.len);
+	for (size_t i = 0; i < tasks.len; i++)
+		flight_abort(tasks.items[i]->flight);
+	for (size_t i = 0; i < tasks.len; i++)
+		task_requeue(s, tasks.items[i], pause);
+}
+
+static bool is_ring_locked(const struct flight *f)
+{
+	const struct flight *at = f;
+
+	do {
+		if (at->stage != FLIGHT_LOCKED)
+			return false;
+		at = at->peer;
+	} while (at != f);
+	return true;
+}
+
+/* All are locked: each goes its own way from here. */
+static void bind_ring(struct flight *f)
+{
+	struct gang *gang = f->task->gang;
+	struct scheduler *s = f->scheduler;
+
+	while (f->peer != f) {
+		struct flight *other = f->peer;
+
+		leave_ring(other);
+		flight_bind(other);
+	}
+	flight_bind(f);
+	if (gang)
+		gang_wake(s, gang); /* members beyond those it needs may follow */
+}
+
+static void locked(struct flight *f)
+{
+	f->stage = FLIGHT_LOCKED;
+	if (is_ring_locked(f))
+		bind_ring(f);
+}
+
+/* Somebody else was faster; what they hold is known by now.  Again at once, but not for ever. */
+static void lost(struct flight *f, const char *why)
+{
+	struct task *task = f->task;
+
+	log_debug(f->scheduler->log, "lock lost", LOG_STR("pod", task->key),
+		  LOG_STR("node", f->node), LOG_STR("why", why));
+	flight_abort_ring(f, ++task->lost > LOST_AT_ONCE);
+}
+
+/* Another scheduler is at this pod, or was: it waits until that lock is gone. */
+static void busy(struct flight *f, const char *why)
+{
+	struct scheduler *s = f->scheduler;
+
+	log_debug(s->log, "pod is locked by another", LOG_STR("pod", f->task->key),
+		  LOG_STR("why", why));
+	flight_abort_ring(f, true);
+}
+
+static void taken(void *context, enum lock_outcome outcome, const char *why)
+{
+	struct flight *f = context;
+	struct scheduler *s = f->scheduler;
+
+	if (outcome == LOCK_TAKEN) {
+		f->task->lost = 0;
+		locked(f);
+		return;
+	}
+	f->lock = NULL;
+	if (outcome == LOCK_LOST) {
+		lost(f, why);
+	} else if (outcome == LOCK_BUSY) {
+		busy(f, why);
+	} else {
+		report_waits(s, f->task, why, true);
+		flight_abort_ring(f, true);
+	}
+}
+
+static void take(struct flight *f)
+{
+	struct err err = ERR_INIT;
+
+	if (locks_take(f->scheduler->locks, f->node, f->entry, taken, f, &f->lock, &err) < 0) {
+		f->lock = NULL;
+		flight_fail(f, err.text);
+	}
+}
+
+void flight_start(struct flight *f)
+{
+	struct flight *at = f;
+
+	do {
+		at->stage = at->entry ? FLIGHT_LOCKING : FLIGHT_LOCKED;
+		if (at->entry)
+			take(at);
+		at = at->peer;
+	} while (at != f);
+	if (is_ring_locked(f))
+		bind_ring(f);
+}
+
+void flights_done(struct scheduler *s)
+{
+	while (s->spare) {
+		struct flight *f = s->spare;
+
+		s->spare = f->next;
+		arena_done(&f->arena);
+		free(f);
+	}
+}

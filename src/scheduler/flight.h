@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flight.h - shared by flight.c (locking) and flight_bind.c (binding). */
+#ifndef GS_SCHEDULER_FLIGHT_H
+#define GS_SCHEDULER_FLIGHT_H
+
+#include "scheduler/scheduler_private.h"
+
+#define LOST_AT_ONCE 3 /* lost locks in a row after which it pauses */
+
+/* The lock is held, and so are those of its gang: sends the Binding. */
+void flight_bind(struct flight *f);
+/* It cannot go on: given up soon, and its pod is told why. */
+void flight_fail(struct flight *f, const char *why);
+/* Frees it; what it holds has been seen to. */
+void flight_end(struct flight *f);
+/* It and all of its ring wait again, after a pause or at once. */
+void flight_abort_ring(struct flight *f, bool pause);
+
+#endif

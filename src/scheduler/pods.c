@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pods.c - what the cache of pods says: who waits, who is where, who is gone. */
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/assign.h"
+#include "engine/rules.h"
+#include "kube/cache.h"
+#include "kube/kind.h"
+#include "kube/object.h"
+#include "kube/ready.h"
+#include "kube/views/pod.h"
+#include "scheduler/lookup.h"
+#include "scheduler/preempt.h"
+#include "scheduler/residents.h"
+#include "wire/json.h"
+
+#define ENTRY_ARENA_MAX ((size_t)256 << 10)
+
+/* A class that waits, and the node at which something has become free. */
+struct help {
+	struct scheduler *scheduler;
+	uint32_t node;
+};
+
+static const struct request *request_of(struct pending_item *item)
+{
+	struct unit *unit = unit_of(item);
+	const struct gang *gang = (const struct gang *)unit;
+	const struct task *task = unit->is_gang ? NULL : task_of(unit);
+
+	if (unit->is_gang)
+		task = gang->tasks.len ? gang->tasks.items[0] : NULL;
+	return task && task->asked ? &task->asked->request : NULL;
+}
+
+/* Rules about pods look at other nodes too, and so does who must be evicted first. */
+static bool helps(void *context, struct pending_item *item)
+{
+	const struct help *help = context;
+	const struct cluster *c = help->scheduler->cluster;
+	const struct request *r = request_of(item);
+
+	if (!r || rules_of_pods(c, r->rules) || subject_matters(c, r->subject))
+		return true;
+	return fit_node(c, r, help->node) == FITS;
+}
+
+void pods_left(struct scheduler *s, uint32_t node)
+{
+	struct help help = { s, node };
+
+	s->epoch++;
+	pending_event(s->pending, WAKE_POD_LEFT, now_ms(s), helps, &help);
+	scheduler_kick(s);
+}
+
+void pods_came(struct scheduler *s)
+{
+	s->epoch++;
+	pending_event(s->pending, WAKE_POD_CAME, now_ms(s), NULL, NULL);
+	scheduler_kick(s);
+}
+
+static void pod_gone(struct scheduler *s, const char *uid)
+{
+	struct task *task = tasks_find(&s->tasks, uid);
+	uint32_t node;
+
+	if (task)
+		task_gone(s, task);
+	lookup_drop_index(s->lookup, uid);
+	locks_pod_over(s->locks, uid);
+	if (residents_remove(s->residents, uid, &node))
+		pods_left(s, node);
+	preempt_pod_gone(s, uid);
+}
+
+void pods_unbook(struct scheduler *s, const char *uid)
+{
+	uint32_t node;
+
+	residents_remove(s->residents, uid, &node);
+}
+
+/* A pod of ours that has no lock, whatever became of it, gets one before others do. */
+static void require_lock(struct scheduler *s, const char *node, const struct json *pod)
+{
+	struct arena arena CLEANUP(arena_done);
+	struct err err = ERR_INIT;
+	struct lock_entry entry;
+
+	arena_init(&arena, ENTRY_ARENA_MAX);
+	int rc = resident_entry(pod, &arena, &entry, &err);
+	if (rc == 0)
+		rc = locks_require(s->locks, node, &entry, &err);
+	if (rc < 0 && err.text[0])
+		log_warn(s->log, "a bound pod cannot be locked", LOG_STR("why", err.text));
+}
+
+void pods_require_locks(struct scheduler *s)
+{
+	struct kube_object *pod;
+
+	for (uint32_t at = 0; (pod = kube_cache_next(s->pods, &at));) {
+		struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+		struct pod_view view;
+
+		if (kube_object_parse(pod, &doc) < 0)
+			continue;
+		if (pod_view_read(json_root(doc), &view, NULL) == 0 && *view.node &&
+		    !pod_view_is_finished(&view))
+			require_lock(s, view.node, json_root(doc));
+	}
+}
+
+static void pod_bound(struct scheduler *s, const struct kube_object *pod,
+		      const struct pod_view *view, const struct json *object)
+{
+	struct task *task = tasks_find(&s->tasks, pod->uid);
+	bool ours = false;
+
+	if (task && task->flight) {
+		flight_seen(task->flight, object);
+		ours = !task->flight->superseded;
+		task->bound = true;
+	} else if (task) {
+		ours = task->landed;
+		task_gone(s, task);
+	}
+	switch (residents_put(s->residents, pod, object)) {
+	case RESIDENT_SAME:
+		break;
+	case RESIDENT_CAME:
+		if (s->active && !ours)
+			require_lock(s, view->node, object);
+		pods_came(s);
+		break;
+	case RESIDENT_CHANGED:
+		pods_came(s);
+		break;
+	case RESIDENT_SHRANK:
+		pods_left(s, cluster_node_find(s->cluster, view->node));
+		break;
+	}
+}
+
+static void pod_unbound(struct scheduler *s, const struct kube_object *pod,
+			const struct pod_view *view)
+{
+	struct task *task = tasks_find(&s->tasks, pod->uid);
+
+	if (!scheduler_is_ours(s, view->scheduler)) {
+		if (task)
+			task_gone(s, task);
+		return;
+	}
+	if (!task)
+		task = task_seen(s, pod);
+	if (task)
+		task_changed(s, task, view->priority, view->gated || view->meta.deleting);
+}
+
+static void pod_now(struct scheduler *s, const struct kube_object *pod, const struct json *object)
+{
+	struct err err = ERR_INIT;
+	struct pod_view view;
+
+	if (pod_view_read(object, &view, &err) < 0)
+		log_warn(s->log, "a pod cannot be read", LOG_STR("why", err.text));
+	else if (pod_view_is_finished(&view))
+		pod_gone(s, pod->uid);
+	else if (*view.node)
+		pod_bound(s, pod, &view, object);
+	else
+		pod_unbound(s, pod, &view);
+}
+
+void pods_look_again(struct scheduler *s, const char *namespace, const char *name)
+{
+	const struct kube_object *pod = kube_cache_get(s->pods, namespace, name);
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+
+	if (pod && kube_object_parse(pod, &doc) == 0)
+		pod_now(s, pod, json_root(doc));
+}
+
+static void changed(void *context, enum kube_change change, const struct kube_object *before,
+		    struct kube_object *now, const struct json *object)
+{
+	struct scheduler *s = context;
+
+	(void)change;
+	if (now)
+		pod_now(s, now, object);
+	else
+		pod_gone(s, before->uid);
+}
+
+int pods_watch(struct scheduler *s, struct err *err)
+{
+	struct kube_cache_options options = {
+		.kind = &kube_kinds[KUBE_POD],
+		.field_selector = "status.phase!=Succeeded,status.phase!=Failed",
+		.log = s->log,
+		.changed = changed,
+		.context = s,
+	};
+
+	return kube_caches_add(s->caches, &options, &s->pods, err);
+}

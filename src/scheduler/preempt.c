@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/preempt.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "engine/preempt.h"
+#include "scheduler/evict.h"
+#include "scheduler/meters.h"
+#include "scheduler/residents.h"
+
+#define RESERVATION_MS 10000 /* after which a better one is looked for */
+
+/* Members that the engine has placed on what their victims will leave. */
+struct nomination {
+	struct scheduler *scheduler;
+	struct unit *unit;
+	VEC(struct victim *) victims; /* that are still there */
+	VEC(struct task *) tasks;
+	bool reserves;	   /* nobody is asked to go: it waits for them to end */
+	uint64_t again_ms; /* a reservation is looked at anew then */
+	struct nomination *next;
+};
+
+static void unlink_nomination(struct nomination *n)
+{
+	struct nomination **at = &n->scheduler->nominations;
+
+	while (*at != n)
+		at = &(*at)->next;
+	*at = n->next;
+}
+
+static void nomination_free(struct nomination *n)
+{
+	for (size_t i = 0; i < n->tasks.len; i++) {
+		n->tasks.items[i]->nomination = NULL;
+		free(n->tasks.items[i]->nominated);
+		n->tasks.items[i]->nominated = NULL;
+	}
+	vec_done(&n->victims);
+	vec_done(&n->tasks);
+	free(n);
+}
+
+/* The engine forgets that its members were to be there. */
+static void unplace(struct nomination *n)
+{
+	for (size_t i = 0; i < n->tasks.len; i++) {
+		uint32_t number = cluster_pod_find(n->scheduler->cluster, n->tasks.items[i]->uid);
+
+		if (number != POD_NONE)
+			engine_remove(n->scheduler->engine, number);
+	}
+	n->scheduler->epoch++;
+}
+
+/* All victims are gone: decided at once, before anybody else is. */
+static void complete(struct nomination *n)
+{
+	struct scheduler *s = n->scheduler;
+	struct unit *unit = n->unit;
+
+	unlink_nomination(n);
+	unplace(n);
+	nomination_free(n);
+	cycle_decide_unit(s, unit);
+}
+
+static void forget_victim(struct nomination *n, struct victim *victim)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n->victims.len; i++)
+		if (n->victims.items[i] != victim)
+			n->victims.items[kept++] = n->victims.items[i];
+	n->victims.len = kept;
+	map_del(&n->scheduler->victims, victim->uid, strlen(victim->uid));
+	victim_free(victim);
+}
+
+void preempt_pod_gone(struct scheduler *s, const char *uid)
+{
+	struct victim *victim = map_get(&s->victims, uid, strlen(uid));
+	struct nomination *n = victim ? victim->nomination : NULL;
+
+	if (!victim)
+		return;
+	forget_victim(n, victim);
+	if (!n->victims.len)
+		complete(n);
+}
+
+/* Books the victims beside who takes their place: as much of theirs as is left, so that
+ * nobody is given what they still use. */
+static void book_victims(struct nomination *n)
+{
+	for (size_t i = 0; i < n->victims.len; i++) {
+		const struct victim *victim = n->victims.items[i];
+
+		pods_unbook(n->scheduler, victim->uid);
+		pods_look_again(n->scheduler, victim->namespace, victim->name);
+	}
+}
+
+static void give_up(struct nomination *n)
+{
+	unlink_nomination(n);
+	unplace(n);
+	book_victims(n);
+	while (n->victims.len)
+		forget_victim(n, n->victims.items[n->victims.len - 1]);
+	nomination_free(n);
+}
+
+void preempt_cancel(struct scheduler *s, struct task *task)
+{
+	struct nomination *n = task->nomination;
+	struct unit *unit = n ? n->unit : NULL;
+
+	if (!n)
+		return;
+	give_up(n);
+	if (unit->is_gang) /* the others wait on */
+		pending_again(s->pending, &unit->item);
+}
+
+/* A victim could not be asked to go. */
+static void failed(void *context, const char *why)
+{
+	struct nomination *n = context;
+	struct scheduler *s = n->scheduler;
+	struct unit *unit = n->unit;
+
+	log_warn(s->log, "a pod could not be preempted", LOG_STR("why", why));
+	give_up(n);
+	pending_failed(s->pending, &unit->item, now_ms(s));
+}
+
+static int add_victim(struct nomination *n, uint32_t number, const struct task *for_task)
+{
+	struct scheduler *s = n->scheduler;
+	const struct pod *pod = cluster_pod(s->cluster, number);
+	struct victim *victim = victim_new(s, pod, for_task);
+
+	if (!victim)
+		return -ENOMEM;
+	victim->nomination = n;
+	victim->failed = failed;
+	if (vec_push(&n->victims, victim) < 0) {
+		victim_free(victim);
+		return -ENOMEM;
+	}
+	return map_put(&s->victims, victim->uid, strlen(victim->uid), victim);
+}
+
+/* Pods that are being bound right now are no victims: it is tried again in a moment. */
+static bool is_any_flying(const struct scheduler *s, const struct preemption *p)
+{
+	for (uint32_t i = 0; i < p->victims_count; i++) {
+		const struct pod *pod = cluster_pod(s->cluster, p->victims[i]);
+		const struct task *task = tasks_find(&s->tasks, pod->uid);
+
+		if (task || map_get(&s->victims, pod->uid, strlen(pod->uid)))
+			return true;
+	}
+	return false;
+}
+
+/* The engine's view of afterwards: victims off, members on. */
+static int rearrange(struct nomination *n, const struct preemption *p,
+		     const struct pod_spec *specs, const struct request *const *requests)
+{
+	struct scheduler *s = n->scheduler;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < p->victims_count && rc == 0; i++)
+		rc = add_victim(n, p->victims[i], n->tasks.items[0]);
+	for (size_t i = 0; i < n->victims.len; i++)
+		pods_unbook(s, n->victims.items[i]->uid);
+	for (uint32_t i = 0; i < p->decisions_count && rc == 0; i++) {
+		uint32_t number;
+
+		rc = engine_place(s->engine, &specs[i], requests[i], &p->decisions[i], &number);
+	}
+	book_victims(n);
+	s->epoch++;
+	return rc;
+}
+
+static void nominate(struct nomination *n, const struct preemption *p)
+{
+	struct scheduler *s = n->scheduler;
+
+	for (size_t i = 0; i < n->tasks.len; i++) {
+		struct task *task = n->tasks.items[i];
+		const char *node = cluster_node(s->cluster, p->decisions[i].node)->name;
+
+		free(task->nominated);
+		task->nominated = strdup(node);
+	}
+}
+
+static struct nomination *nomination_new(struct scheduler *s, struct unit *unit,
+					 struct task *const *tasks, uint32_t count)
+{
+	struct nomination *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->scheduler = s;
+	n->unit = unit;
+	for (uint32_t i = 0; i < count; i++) {
+		if (vec_push(&n->tasks, tasks[i]) == 0)
+			continue;
+		nomination_free(n);
+		return NULL;
+	}
+	n->next = s->nominations;
+	s->nominations = n;
+	return n;
+}
+
+struct proposal {
+	bool reserves;
+	struct unit *unit;
+	struct task *const *tasks;
+	const struct pod_spec *specs;
+	const struct request *const *requests;
+	uint32_t count;
+};
+
+static int ask_victims(struct nomination *n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n->victims.len && rc == 0; i++)
+		rc = victim_ask(n->victims.items[i]);
+	return rc;
+}
+
+static enum preempting carry_out(struct scheduler *s, const struct proposal *want,
+				 const struct preemption *p)
+{
+	struct nomination *n;
+
+	if (is_any_flying(s, p))
+		return PREEMPT_LATER;
+	n = nomination_new(s, want->unit, want->tasks, want->count);
+	if (!n)
+		return PREEMPT_LATER;
+	n->reserves = want->reserves;
+	n->again_ms = now_ms(s) + RESERVATION_MS;
+	if (rearrange(n, p, want->specs, want->requests) < 0 ||
+	    (!n->reserves && ask_victims(n) < 0)) {
+		give_up(n);
+		return PREEMPT_LATER;
+	}
+	if (!n->reserves) {
+		nominate(n, p);
+		meters_victims(s->meters, p->victims_count);
+	}
+	for (uint32_t i = 0; i < want->count; i++) {
+		want->tasks[i]->nomination = n;
+		report_preempts(s, want->tasks[i], p->victims_count);
+	}
+	return PREEMPT_ROOM;
+}
+
+static bool has_reservation(const struct scheduler *s)
+{
+	for (const struct nomination *n = s->nominations; n; n = n->next)
+		if (n->reserves)
+			return true;
+	return false;
+}
+
+void preempt_tick(struct scheduler *s, uint64_t now)
+{
+	for (struct nomination *n = s->nominations; n; n = n->next) {
+		if (!n->reserves || n->again_ms > now)
+			continue;
+		struct unit *unit = n->unit;
+
+		give_up(n);
+		cycle_decide_unit(s, unit);
+		return;
+	}
+}
+
+/* Whether such a request had no victims just now.  Thousands that ask for the same are looked
+ * at once. */
+static bool is_hopeless(const struct scheduler *s, uint64_t hash, int32_t priority)
+{
+	return s->hopeless.hash == hash && s->hopeless.epoch == s->epoch &&
+	       s->hopeless.priority >= priority;
+}
+
+enum preempting preempt_for_task(struct scheduler *s, struct task *task, const struct wish *wish,
+				 bool reserve, struct strbuf *why)
+{
+	struct preemption p CLEANUP(preemption_done) = { 0 };
+	const struct request *request = &wish->request;
+	struct pod_spec spec;
+	struct proposal want = { reserve, &task->unit, &task, &spec, &request, 1 };
+
+	if (reserve && has_reservation(s))
+		return PREEMPT_NOBODY;
+	if (!reserve && !wish->preempts) {
+		strbuf_puts(why, "preemption: not eligible due to preemptionPolicy=Never.");
+		return PREEMPT_NOBODY;
+	}
+	uint64_t hash = asked_hash(&s->asked, request);
+	int32_t priority = reserve ? INT32_MAX : wish->priority;
+	int rc = -ENOENT;
+
+	if (!is_hopeless(s, hash, priority)) {
+		residents_guard(s->residents);
+		rc = preempt_find(s->engine, request, priority, &p);
+	}
+	if (rc < 0 || !p.victims_count) {
+		s->hopeless = (struct hopeless){ hash, s->epoch, priority };
+		strbuf_puts(why, "preemption: no preemption victims found for incoming pod.");
+		return PREEMPT_NOBODY;
+	}
+	task_spec(task, wish, &spec);
+	return carry_out(s, &want, &p);
+}
+
+enum preempting preempt_for_gang(struct scheduler *s, struct gang *gang,
+				 const struct gang_spec *spec, int32_t priority, bool reserve,
+				 struct strbuf *why)
+{
+	struct preemption p CLEANUP(preemption_done) = { 0 };
+	struct err err = ERR_INIT;
+	uint32_t count = 0, at = 0;
+
+	if (reserve && has_reservation(s))
+		return PREEMPT_NOBODY;
+	residents_guard(s->residents);
+	if (preempt_gang(s->engine, s->planner, spec, reserve ? INT32_MAX : priority, &p, &err) <
+		    0 ||
+	    !p.victims_count) {
+		strbuf_puts(why, "preemption: no preemption victims found for the gang.");
+		return PREEMPT_NOBODY;
+	}
+	for (uint32_t i = 0; i < spec->classes_count; i++)
+		count += spec->classes[i].count;
+	struct task **tasks = arena_array(&s->arena, count, sizeof(struct task *));
+	struct pod_spec *specs = arena_array(&s->arena, count, sizeof(*specs));
+	const struct request **requests = arena_array(&s->arena, count, sizeof(struct request *));
+	if (!tasks || !specs || !requests || count != p.decisions_count)
+		return PREEMPT_LATER;
+	for (uint32_t i = 0; i < spec->classes_count; i++) {
+		for (uint32_t j = 0; j < spec->classes[i].count; j++, at++) {
+			specs[at] = spec->classes[i].pods[j];
+			requests[at] = spec->classes[i].request;
+			tasks[at] = tasks_find(&s->tasks, specs[at].uid);
+		}
+	}
+	struct proposal want = { reserve, &gang->unit, tasks, specs, requests, count };
+
+	return carry_out(s, &want, &p);
+}
+
+void preempt_done(struct scheduler *s)
+{
+	while (s->nominations) {
+		struct nomination *n = s->nominations;
+
+		s->nominations = n->next;
+		for (size_t i = 0; i < n->victims.len; i++)
+			victim_free(n->victims.items[i]);
+		nomination_free(n);
+	}
+	map_done(&s->victims);
+}

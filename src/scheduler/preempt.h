@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* preempt.h - room that is being made: pods of lower priority are asked to go, and awaited; or
+ * it is reserved, and those who are there may end in their own time.
+ *
+ * From the moment that they are chosen the engine sees who takes their place beside them, so
+ * nobody else is given what they leave, however long each of them takes.  On the server
+ * nothing is locked for it yet: a GPU is free when its pod is gone.  When the last one is, the
+ * unit is decided anew, on what is there then.
+ *
+ * Reservations keep what is big from being starved by what is small and comes all the time: a
+ * unit that has waited for long gets one, the cheapest there is; all others go on around it
+ * (backfill).  There is one at a time, looked at anew every few seconds.
+ */
+#ifndef GS_SCHEDULER_PREEMPT_H
+#define GS_SCHEDULER_PREEMPT_H
+
+#include <stdbool.h>
+
+#include "scheduler/scheduler_private.h"
+
+enum preempting {
+	PREEMPT_NOBODY, /* no eviction helps, and `why` is what to add to the refusal */
+	PREEMPT_LATER,	/* it would, but not at this moment */
+	PREEMPT_ROOM,	/* room is being made: the unit is out of the queue until it is there */
+};
+
+/* `reserve`: nobody is asked to go, whatever the priorities. */
+enum preempting preempt_for_task(struct scheduler *s, struct task *task, const struct wish *wish,
+				 bool reserve, struct strbuf *why);
+enum preempting preempt_for_gang(struct scheduler *s, struct gang *gang,
+				 const struct gang_spec *spec, int32_t priority, bool reserve,
+				 struct strbuf *why);
+
+/* A pod is gone: if it was a victim, who waits may be decided. */
+void preempt_pod_gone(struct scheduler *s, const char *uid);
+/* The task will not need the room: its victims count again, as far as they are there. */
+void preempt_cancel(struct scheduler *s, struct task *task);
+void preempt_tick(struct scheduler *s, uint64_t now_ms);
+void preempt_done(struct scheduler *s);
+
+#endif

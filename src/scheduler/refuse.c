@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* refuse.c - what cannot be placed now: why, and what would help.
+ *
+ * Reasons are looked for once for all pods that ask for the same, as long as nothing in the
+ * cluster changes. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "engine/explain.h"
+#include "scheduler/scheduler_private.h"
+
+/* Whatever it waits for, it is looked at again when it is changed itself, and when what it
+ * names or how we decide changes. */
+#define WAKES_ALWAYS ((uint32_t)(WAKE_SELF | WAKE_OBJECT | WAKE_CONFIG))
+#define WAKES_ROOM   ((uint32_t)(WAKE_POD_LEFT | WAKE_NODE))
+#define WAKES_CARD   ((uint32_t)(WAKE_POD_LEFT | WAKE_NODE | WAKE_GPU | WAKE_LOCK))
+
+uint32_t refuse_wakes(enum verdict verdict)
+{
+	switch (verdict) {
+	case NODE_GONE:
+	case UNSCHEDULABLE:
+	case WRONG_NODE:
+	case WRONG_LABELS:
+	case WRONG_DOMAIN:
+	case NO_SPREAD_LABEL:
+	case TAINTED:
+		return WAKE_NODE;
+	case NO_NETWORK:
+		return WAKE_NODE | WAKE_GPU;
+	case NOT_NEAR:
+	case UNEVEN:
+	case NOT_APART:
+	case KEPT_AWAY:
+		return WAKE_POD_CAME | WAKES_ROOM;
+	case TOO_MANY_PODS:
+	case NO_PORT:
+	case NO_CPU:
+	case NO_MEMORY:
+	case NO_EPHEMERAL:
+	case NO_EXTENDED:
+		return WAKES_ROOM;
+	default:
+		return WAKES_CARD;
+	}
+}
+
+static uint32_t wakes_of(const uint32_t by_verdict[VERDICT_COUNT])
+{
+	uint32_t wakes = WAKES_ALWAYS | WAKE_NODE;
+
+	for (unsigned v = FITS + 1; v < VERDICT_COUNT; v++)
+		if (by_verdict[v])
+			wakes |= refuse_wakes(v);
+	return wakes;
+}
+
+static void set_asked(struct scheduler *s, struct task *task, const struct request *r)
+{
+	struct asked *asked = r ? asked_take(&s->asked, r) : NULL;
+
+	asked_release(&s->asked, task->asked);
+	task->asked = asked;
+}
+
+/* The message for such a request, found anew if anything has changed since the last one. */
+static void explain(struct scheduler *s, const struct request *r, uint64_t hash)
+{
+	struct refusal *refusal = &s->refusal;
+	struct strbuf miss CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct explanation x;
+
+	if (refusal->hash == hash && refusal->epoch == s->epoch)
+		return;
+	explain_request(s->engine, r, &x);
+	strbuf_reset(&refusal->message);
+	explain_refusal(s->engine, r, &x, &refusal->message);
+	explain_miss(s->engine, &x, &miss);
+	if (miss.len)
+		strbuf_addf(&refusal->message, " Nearest: %s.", miss.s);
+	refusal->wakes = wakes_of(x.by_verdict);
+	refusal->hash = hash;
+	refusal->epoch = s->epoch;
+}
+
+void refuse_request(struct scheduler *s, struct task *task, const struct wish *wish,
+		    const char *more)
+{
+	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
+	uint64_t hash = asked_hash(&s->asked, &wish->request);
+
+	explain(s, &wish->request, hash);
+	set_asked(s, task, &wish->request);
+	/* Those of another priority could have other victims. */
+	hash ^= (uint64_t)(uint32_t)wish->priority << 1 | wish->preempts;
+	pending_refused(s->pending, &task->unit.item, hash ? hash : 1, s->refusal.wakes,
+			now_ms(s));
+	strbuf_addf(&message, "%s%s%s", s->refusal.message.s, *more ? " " : "", more);
+	report_waits(s, task, message.s, false);
+}
+
+/* A pod that is wrong in itself, or names what is not there: what can mend it is some object,
+ * a node, or the pod.  Others' comings and goings do not. */
+void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err)
+{
+	uint32_t wakes = WAKES_ALWAYS | WAKE_NODE | WAKE_GPU | WAKE_VOLUME;
+
+	set_asked(s, task, NULL);
+	if (rc == -ENOMEM)
+		pending_failed(s->pending, &task->unit.item, now_ms(s));
+	else
+		pending_refused(s->pending, &task->unit.item, 0, wakes, now_ms(s));
+	report_waits(s, task, err->text, rc == -ENOMEM);
+}
+
+void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
+		 const uint32_t *by_verdict, const char *reason)
+{
+	uint32_t wakes = WAKES_ALWAYS | WAKE_MEMBER;
+
+	if (by_verdict)
+		wakes |= wakes_of(by_verdict) | WAKES_CARD;
+	if (gang->tasks.len)
+		set_asked(s, gang->tasks.items[0], r);
+	pending_refused(s->pending, &gang->unit.item, 0, wakes, now_ms(s));
+	for (size_t i = 0; i < gang->tasks.len; i++)
+		if (!gang->tasks.items[i]->flight)
+			report_waits(s, gang->tasks.items[i], reason, false);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.c - what people are told of a pod: why it waits, where it went.
+ *
+ * A refusal is an event and the condition PodScheduled of the pod's status, by which cluster
+ * autoscalers know that a node is wanted.  A write of the status costs the server more than
+ * a Binding and changes the pod's version, so there is only one when the message is another,
+ * only a few are on their way at a time, in the background, and none for a pod that is on its
+ * way itself.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "kube/cache.h"
+#include "kube/events.h"
+#include "kube/kind.h"
+#include "kube/object.h"
+#include "kube/time.h"
+#include "kube/views/pod.h"
+#include "kube/write.h"
+#include "scheduler/scheduler_private.h"
+#include "wire/json.h"
+#include "wire/json_write.h"
+
+#define TELLING_MAX 8
+
+static void add_event(struct scheduler *s, const struct task *task, bool warning,
+		      const char *reason, const char *action, const char *note)
+{
+	struct kube_event event = { .regarding = { .api_version = "v1",
+						   .kind = "Pod",
+						   .namespace = task->namespace,
+						   .name = task->name,
+						   .uid = task->uid },
+				    .warning = warning,
+				    .reason = reason,
+				    .action = action,
+				    .note = note };
+	struct err err = ERR_INIT;
+
+	if (kube_events_add(s->events, &event, &err) < 0)
+		log_warn(s->log, "an event cannot be sent", LOG_STR("why", err.text));
+}
+
+static void leave_ring(struct scheduler *s, struct task *task)
+{
+	if (!task->next)
+		return;
+	if (s->untold == task)
+		s->untold = task->next == task ? NULL : task->next;
+	task->next->previous = task->previous;
+	task->previous->next = task->next;
+	task->next = task->previous = NULL;
+}
+
+static void join_ring(struct scheduler *s, struct task *task)
+{
+	if (task->next)
+		return;
+	if (!s->untold) {
+		s->untold = task->next = task->previous = task;
+		return;
+	}
+	task->next = s->untold;
+	task->previous = s->untold->previous;
+	task->previous->next = task->next->previous = task;
+}
+
+void report_waits(struct scheduler *s, struct task *task, const char *message, bool is_error)
+{
+	uint64_t hash = hash_bytes(message, strlen(message), is_error ? 3 : 1);
+
+	if (!*message || hash == task->told)
+		return;
+	free(task->message);
+	task->message = strdup(message);
+	task->message_is_error = is_error;
+	task->told = hash;
+	if (!task->message)
+		return;
+	log_info(s->log, "pod waits", LOG_STR("pod", task->key), LOG_STR("why", message));
+	add_event(s, task, true, "FailedScheduling", "Scheduling", message);
+	join_ring(s, task);
+	scheduler_kick(s);
+}
+
+void report_preempts(struct scheduler *s, struct task *task, uint32_t victims)
+{
+	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	strbuf_addf(&message, "preemption: waiting for %u victim%s to leave, for a place on %s",
+		    victims, victims == 1 ? "" : "s", task->nominated ? task->nominated : "");
+	report_waits(s, task, message.s, false);
+}
+
+void report_bound(struct scheduler *s, const struct task *task, const char *node)
+{
+	struct strbuf note CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	strbuf_addf(&note, "Successfully assigned %s to %s", task->key, node);
+	add_event(s, task, false, "Scheduled", "Binding", note.s);
+}
+
+void report_forget(struct scheduler *s, struct task *task)
+{
+	leave_ring(s, task);
+	if (!task->telling)
+		return;
+	kube_write_cancel(task->telling);
+	task->telling = NULL;
+	s->telling--;
+}
+
+static void told(void *context, const struct kube_write_result *result)
+{
+	struct task *task = context;
+	struct scheduler *s = task->scheduler;
+	struct pending_item *item = task_item(task);
+
+	task->telling = NULL;
+	s->telling--;
+	if (result->reply->reason != KUBE_OK && result->reply->reason != KUBE_NOT_FOUND) {
+		task->told = 0; /* the next refusal tells it again */
+		log_warn(s->log, "a pod cannot be told why it waits", LOG_STR("pod", task->key),
+			 LOG_STR("why", result->reply->message));
+	}
+	if (task->again && item->added && item->place == PENDING_OUT)
+		pending_again(s->pending, item);
+	task->again = false;
+	scheduler_kick(s);
+}
+
+/* What stands there now: lastTransitionTime changes only with the status. */
+static bool is_false_already(const struct scheduler *s, const struct task *task,
+			     int64_t *generation)
+{
+	const struct kube_object *pod = kube_cache_get(s->pods, task->namespace, task->name);
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	struct pod_view view;
+
+	*generation = 0;
+	if (!pod || kube_object_parse(pod, &doc) < 0 ||
+	    pod_view_read(json_root(doc), &view, NULL) < 0)
+		return false;
+	*generation = view.meta.generation;
+	return view.scheduled == VIEW_FALSE;
+}
+
+static void put_condition(const struct scheduler *s, const struct task *task,
+			  struct json_writer *w)
+{
+	char now[KUBE_TIME_MAX];
+	int64_t generation;
+	bool same = is_false_already(s, task, &generation);
+
+	json_open_object(w);
+	json_add_key(w, "type");
+	json_add_str(w, "PodScheduled");
+	json_add_key(w, "status");
+	json_add_str(w, "False");
+	json_add_key(w, "reason");
+	json_add_str(w, task->message_is_error ? "SchedulerError" : "Unschedulable");
+	json_add_key(w, "message");
+	json_add_str(w, task->message);
+	if (!same) {
+		json_add_key(w, "lastTransitionTime");
+		json_add_str(w, kube_time_format(clock_wall_ns(s->clock), now));
+	}
+	if (generation > 0) {
+		json_add_key(w, "observedGeneration");
+		json_add_i64(w, generation);
+	}
+	json_close_object(w);
+}
+
+static void put_status(const struct scheduler *s, const struct task *task, struct strbuf *out)
+{
+	struct json_writer w = JSON_WRITER_INIT(out);
+
+	json_open_object(&w);
+	json_add_key(&w, "metadata");
+	json_open_object(&w);
+	json_add_key(&w, "uid");
+	json_add_str(&w, task->uid);
+	json_close_object(&w);
+	json_add_key(&w, "status");
+	json_open_object(&w);
+	if (task->nominated) {
+		json_add_key(&w, "nominatedNodeName");
+		json_add_str(&w, task->nominated);
+	}
+	json_add_key(&w, "conditions");
+	json_open_array(&w);
+	put_condition(s, task, &w);
+	json_close_array(&w);
+	json_close_object(&w);
+	json_close_object(&w);
+}
+
+static void tell(struct scheduler *s, struct task *task)
+{
+	struct strbuf body CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	put_status(s, task, &body);
+	struct kube_write write = { .verb = KUBE_STRATEGIC_PATCH,
+				    .kind = &kube_kinds[KUBE_POD],
+				    .namespace = task->namespace,
+				    .name = task->name,
+				    .subresource = "status",
+				    .body = body.s,
+				    .body_len = body.len,
+				    .background = true,
+				    .done = told,
+				    .context = task };
+	free(task->message);
+	task->message = NULL;
+	if (kube_write(s->client, &write, &task->telling, &err) == 0) {
+		s->telling++;
+		return;
+	}
+	task->telling = NULL;
+	task->told = 0;
+	log_warn(s->log, "a pod cannot be told why it waits", LOG_STR("pod", task->key),
+		 LOG_STR("why", err.text));
+}
+
+void report_tick(struct scheduler *s)
+{
+	while (s->untold && s->telling < TELLING_MAX) {
+		struct task *task = s->untold;
+
+		leave_ring(s, task);
+		if (!task->flight && !task->landed && !task->held && s->active)
+			tell(s, task);
+	}
+}

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scheduler.c - the parts put together: who tells whom, when it works, how it ends. */
+#include "scheduler/scheduler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "dialect/decided.h"
+#include "engine/engine.h"
+#include "kube/cache.h"
+#include "kube/client.h"
+#include "kube/events.h"
+#include "kube/object.h"
+#include "kube/ready.h"
+#include "kube/views/pod.h"
+#include "scheduler/budgets.h"
+#include "scheduler/config.h"
+#include "scheduler/inventory.h"
+#include "scheduler/lookup.h"
+#include "scheduler/meters.h"
+#include "scheduler/preempt.h"
+#include "scheduler/residents.h"
+#include "scheduler/scheduler_private.h"
+#include "wire/json.h"
+
+#define ARENA_MAX    ((size_t)256 << 20)
+#define DECISION_MAX ((size_t)256 << 10)
+#define PATIENT_MS   5000
+#define RESERVE_MS   60000 /* of waiting, before something is reserved */
+#define WAKING_MS    50	   /* how often it is asked whether everything is known */
+#define IDLE_MS	     1000
+
+bool scheduler_is_ours(const struct scheduler *s, const char *scheduler_name)
+{
+	for (size_t i = 0; i < s->options.names_count; i++)
+		if (strcmp(s->names[i], scheduler_name) == 0)
+			return true;
+	return false;
+}
+
+/* Time */
+
+static void tick(uv_timer_t *timer);
+
+static void set_timer(struct scheduler *s, uint64_t ms)
+{
+	uv_timer_start(s->timer, tick, ms, 0);
+}
+
+void scheduler_kick(struct scheduler *s)
+{
+	if (!s->freeing)
+		set_timer(s, 0);
+}
+
+/* Everything is known and it leads: from now on it decides. */
+static void activate(struct scheduler *s)
+{
+	s->active = true;
+	meters_leader(s->meters, true);
+	meters_recovered(s->meters, (double)(now_ms(s) - s->lead_ms) / 1e3);
+	locks_activate(s->locks, true);
+	pods_require_locks(s);
+	log_info(s->log, "scheduling", LOG_U64("nodes", cluster_nodes_count(s->cluster)),
+		 LOG_U64("pods", cluster_pods_count(s->cluster)),
+		 LOG_U64("waiting", s->tasks.by_uid.len));
+}
+
+static void check_drained(struct scheduler *s, uint64_t now)
+{
+	void (*drained)(void *context) = s->drained;
+
+	if (!drained || (s->flights && now < s->drain_by_ms))
+		return;
+	s->drained = NULL;
+	drained(s->drained_context);
+}
+
+/* Who has waited for long may have a reservation now. */
+static void wake_patient(struct scheduler *s, uint64_t now)
+{
+	struct map_entry entry;
+
+	if (now < s->patient_ms)
+		return;
+	s->patient_ms = now + PATIENT_MS;
+	for (uint32_t at = 0; map_next(&s->gangs.by_name, &at, &entry);) {
+		struct gang *gang = entry.value;
+
+		if (gang->unit.item.place == PENDING_PARKED && unit_is_patient(s, &gang->unit))
+			pending_wake_item(s->pending, &gang->unit.item, now);
+	}
+}
+
+static void tick(uv_timer_t *timer)
+{
+	struct scheduler *s = timer->data;
+	uint64_t now = now_ms(s), wait_ms = IDLE_MS;
+
+	if (!s->active && s->leading && s->locks_ready && kube_caches_synced(s->caches))
+		activate(s);
+	uint64_t due_ms = pending_tick(s->pending, now);
+	set_timer(s, s->active ? MIN(wait_ms, due_ms) : WAKING_MS);
+	if (s->active && !s->draining)
+		cycle_run(s);
+	flights_tick(s, now);
+	config_tick(s->config);
+	if (s->active && !s->draining) {
+		preempt_tick(s, now);
+		wake_patient(s, now);
+	}
+	report_tick(s);
+	check_drained(s, now);
+}
+
+/* What the parts say */
+
+static void node_changed(void *context, const char *name, uint32_t node, uint32_t changes)
+{
+	struct scheduler *s = context;
+	uint64_t now = now_ms(s);
+
+	(void)node;
+	s->epoch++;
+	residents_node(s->residents, name, changes);
+	if (changes & (INVENTORY_NODE_CAME | INVENTORY_MORE | INVENTORY_LABELS))
+		pending_event(s->pending, WAKE_NODE, now, NULL, NULL);
+	if (changes & (INVENTORY_GPUS | INVENTORY_NODE_CAME))
+		pending_event(s->pending, WAKE_GPU, now, NULL, NULL);
+	/* Spread and affinity look at the nodes that are there. */
+	if (changes & (INVENTORY_NODE_WENT | INVENTORY_IN_USE))
+		pending_event(s->pending, WAKE_POD_LEFT, now, NULL, NULL);
+	scheduler_kick(s);
+}
+
+struct near {
+	const char *namespace;
+};
+
+/* An object concerns the pods of its namespace, or all of them. */
+static bool is_near(void *context, struct pending_item *item)
+{
+	const struct near *near = context;
+	const struct unit *unit = unit_of(item);
+	const struct gang *gang = (const struct gang *)unit;
+	const struct task *task = (const struct task *)unit;
+
+	if (unit->is_gang)
+		task = gang->tasks.len ? gang->tasks.items[0] : NULL;
+	return !task || !*near->namespace || strcmp(task->namespace, near->namespace) == 0;
+}
+
+static void object_changed(void *context, const char *kind, const char *namespace,
+			   const char *name)
+{
+	struct scheduler *s = context;
+	struct near near = { namespace ? namespace : "" };
+
+	(void)kind, (void)name;
+	pending_event(s->pending, WAKE_OBJECT, now_ms(s), is_near, &near);
+	scheduler_kick(s);
+}
+
+static uint32_t gang_number(void *context, const char *namespace, const char *name)
+{
+	struct scheduler *s = context;
+	struct strbuf key CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	strbuf_addf(&key, "%s/%s", namespace, name);
+	const struct gang *gang = key.failed ? NULL : gangs_get(s, key.s);
+
+	return gang ? gang->number : 0;
+}
+
+static bool card(void *context, const char *node, const char *uuid, struct lock_card *ret,
+		 uint32_t *index)
+{
+	const struct scheduler *s = context;
+
+	return inventory_card(s->inventory, node, uuid, ret, index);
+}
+
+static const char *card_at(void *context, const char *node, uint32_t index)
+{
+	const struct scheduler *s = context;
+	uint32_t number = cluster_node_find(s->cluster, node);
+	const struct node *n = number == NODE_NONE ? NULL : cluster_node(s->cluster, number);
+
+	return n && index < n->gpus_count ? cluster_string(s->cluster, n->gpus[index].uuid) : NULL;
+}
+
+/* The attempt by which the pod was bound; 0: not by us. */
+static uint32_t attempt_of(const struct json *pod)
+{
+	struct arena arena CLEANUP(arena_done);
+	struct decided decided;
+
+	arena_init(&arena, DECISION_MAX);
+	return decided_read(pod, &arena, &decided, NULL) == 0 ? decided.attempt : 0;
+}
+
+/* What the cache knows of the pod that an entry is of; that it is missing proves nothing. */
+static enum lock_pod lock_pod(void *context, const char *node, const struct lock_entry *entry)
+{
+	const struct scheduler *s = context;
+	const struct kube_object *pod = kube_cache_get(s->pods, entry->namespace, entry->name);
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	struct pod_view view;
+
+	if (!pod || strcmp(pod->uid, entry->uid) != 0 || kube_object_parse(pod, &doc) < 0 ||
+	    pod_view_read(json_root(doc), &view, NULL) < 0)
+		return LOCK_POD_UNKNOWN;
+	if (pod_view_is_finished(&view))
+		return LOCK_POD_OVER;
+	if (!*view.node)
+		return LOCK_POD_UNBOUND;
+	return strcmp(view.node, node) == 0 && attempt_of(json_root(doc)) == entry->attempt
+		       ? LOCK_POD_BOUND
+		       : LOCK_POD_OVER;
+}
+
+/* Locks of others, and of ourselves before we were started again. */
+static void lock_came(void *context, const char *node, const struct lock_entry *entry)
+{
+	struct scheduler *s = context;
+
+	s->epoch++;
+	residents_put_guest(s->residents, node, entry);
+}
+
+static void lock_left(void *context, const char *node, const struct lock_entry *entry)
+{
+	struct scheduler *s = context;
+	struct task *task = tasks_find(&s->tasks, entry->uid);
+
+	residents_remove_guest(s->residents, entry->uid);
+	s->epoch++;
+	pending_event(s->pending, WAKE_LOCK, now_ms(s), NULL, NULL);
+	if (task && !task->flight && !task->held && !task->landed)
+		pending_wake_item(s->pending, task_item(task), now_ms(s));
+	if (cluster_node_find(s->cluster, node) != NODE_NONE)
+		pods_left(s, cluster_node_find(s->cluster, node));
+}
+
+static void locks_are_ready(void *context)
+{
+	struct scheduler *s = context;
+
+	s->locks_ready = true;
+	scheduler_kick(s);
+}
+
+static void locks_are_wrong(void *context, const char *why)
+{
+	struct scheduler *s = context;
+
+	log_error(s->log, "cannot lock", LOG_STR("why", why));
+	if (s->options.failed)
+		s->options.failed(s->options.context, why);
+}
+
+/* Beginning and end */
+
+/* Other settings hold: what waits may fit by them. */
+static void settings_changed(void *context, const struct scheduler_settings *settings)
+{
+	struct scheduler *s = context;
+	const char *keys[NODE_DOMAIN_KEYS_MAX];
+	struct engine_config config = *engine_config(s->engine);
+	struct err err = ERR_INIT;
+
+	log_info(s->log, "settings changed", LOG_STR("from", config_source(s->config)));
+	settings_engine(settings, &config);
+	settings_domains(settings, keys);
+	s->reserve_after_ms = settings->gang_wait_ms;
+	s->epoch++;
+	if (engine_configure(s->engine, &config) < 0 ||
+	    inventory_set_domains(s->inventory, keys, settings->domain_keys_count, &err) < 0)
+		log_error(s->log, "settings cannot be used", LOG_STR("why", err.text));
+	pending_event(s->pending, WAKE_CONFIG, now_ms(s), NULL, NULL);
+	scheduler_kick(s);
+}
+
+static int start_config(struct scheduler *s, struct err *err)
+{
+	struct config_options options = { .caches = s->caches,
+					  .file = s->options.config_file,
+					  .clock = s->clock,
+					  .log = s->log,
+					  .changed = settings_changed,
+					  .context = s };
+
+	return config_new(&options, &s->config, err);
+}
+
+static int start_engine(struct scheduler *s, struct err *err)
+{
+	const struct scheduler_settings *settings = config_settings(s->config);
+	struct engine_config config = { .cluster = { .seed = rng_next(&s->rng) },
+					.seed = rng_next(&s->rng) };
+	struct pending_options queue = { .seed = rng_next(&s->rng),
+					 .backoff_ms = settings->backoff_ms,
+					 .backoff_max_ms = settings->backoff_max_ms };
+
+	s->reserve_after_ms = settings->gang_wait_ms;
+	settings_engine(settings, &config);
+	s->engine = engine_new(&config);
+	s->cluster = s->engine ? engine_cluster(s->engine) : NULL;
+	s->planner = s->engine ? gang_planner_new(s->engine) : NULL;
+	s->pending = pending_new(&queue);
+	s->meters =
+		s->engine && s->options.metrics ? meters_new(s->options.metrics, s->engine) : NULL;
+	if (!s->planner || !s->pending || (s->options.metrics && !s->meters))
+		return err_set(err, ENOMEM, "out of memory");
+	asked_init(&s->asked, s->cluster, rng_next(&s->rng));
+	return 0;
+}
+
+static int start_caches(struct scheduler *s, struct err *err)
+{
+	const struct scheduler_settings *settings = config_settings(s->config);
+	const char *keys[NODE_DOMAIN_KEYS_MAX];
+	struct inventory_options inventory = { .engine = s->engine,
+					       .caches = s->caches,
+					       .log = s->log,
+					       .domain_keys = keys,
+					       .domain_keys_count = settings->domain_keys_count,
+					       .changed = node_changed,
+					       .context = s };
+	struct lookup_options lookup = { .caches = s->caches,
+					 .cluster = s->cluster,
+					 .log = s->log,
+					 .seed = rng_next(&s->rng),
+					 .changed = object_changed,
+					 .context = s };
+	int rc = lookup_new(&lookup, &s->lookup, err);
+
+	settings_domains(settings, keys);
+	if (rc == 0)
+		rc = inventory_new(&inventory, &s->inventory, err);
+	if (rc < 0)
+		return rc;
+	struct budgets_options budgets = { .caches = s->caches,
+					   .log = s->log,
+					   .seed = rng_next(&s->rng) };
+	rc = budgets_new(&budgets, &s->budgets, err);
+	if (rc < 0)
+		return rc;
+	struct residents_options residents = { .engine = s->engine,
+					       .budgets = s->budgets,
+					       .inventory = s->inventory,
+					       .lookup = s->lookup,
+					       .log = s->log,
+					       .seed = rng_next(&s->rng),
+					       .gang = gang_number,
+					       .context = s };
+	return residents_new(&residents, &s->residents, err);
+}
+
+static int start_locks(struct scheduler *s, struct err *err)
+{
+	struct locks_options options = { .client = s->client,
+					 .caches = s->caches,
+					 .clock = s->clock,
+					 .log = s->log,
+					 .metrics = s->options.metrics,
+					 .namespace = s->options.lock_namespace,
+					 .mode = s->options.lock_mode,
+					 .card = card,
+					 .card_at = card_at,
+					 .pod = lock_pod,
+					 .came = lock_came,
+					 .left = lock_left,
+					 .ready = locks_are_ready,
+					 .wrong = locks_are_wrong,
+					 .context = s };
+
+	return locks_new(&options, &s->locks, err);
+}
+
+static int start_events(struct scheduler *s, struct err *err)
+{
+	struct kube_events_options options = { .client = s->client,
+					       .controller = s->names[0],
+					       .instance = s->options.instance };
+
+	return kube_events_new(&options, &s->events, err);
+}
+
+static int copy_names(struct scheduler *s, struct err *err)
+{
+	if (!s->options.names_count || s->options.names_count > SCHEDULER_NAMES_MAX)
+		return err_set(err, EINVAL, "between 1 and %d scheduler names are possible",
+			       SCHEDULER_NAMES_MAX);
+	for (size_t i = 0; i < s->options.names_count; i++) {
+		s->names[i] = strdup(s->options.names[i]);
+		if (!s->names[i])
+			return err_set(err, ENOMEM, "out of memory");
+	}
+	s->options.names = NULL;
+	return 0;
+}
+
+static int start(struct scheduler *s, struct err *err)
+{
+	int rc = copy_names(s, err);
+
+	s->timer = malloc(sizeof(*s->timer));
+	s->caches = kube_caches_new(s->client);
+	if (rc == 0 && (!s->timer || !s->caches))
+		rc = err_set(err, ENOMEM, "out of memory");
+	if (rc < 0)
+		return rc;
+	uv_timer_init(s->loop, s->timer);
+	s->timer->data = s;
+	rc = start_config(s, err);
+	if (rc == 0)
+		rc = start_engine(s, err);
+	if (rc == 0)
+		rc = start_events(s, err);
+	if (rc == 0)
+		rc = start_caches(s, err);
+	if (rc == 0)
+		rc = start_locks(s, err);
+	if (rc == 0)
+		rc = pods_watch(s, err);
+	if (rc == 0)
+		scheduler_kick(s);
+	return rc;
+}
+
+int scheduler_new(const struct scheduler_options *options, struct scheduler **ret, struct err *err)
+{
+	struct scheduler *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_set(err, ENOMEM, "out of memory");
+	s->options = *options;
+	s->client = options->client;
+	s->loop = kube_loop(options->client);
+	s->clock = options->clock;
+	s->log = options->log;
+	arena_init(&s->arena, ARENA_MAX);
+	rng_seed(&s->rng, options->seed);
+	tasks_init(&s->tasks, rng_next(&s->rng));
+	map_init(&s->gangs.by_name, rng_next(&s->rng));
+	int rc = start(s, err);
+	if (rc < 0) {
+		scheduler_free(s);
+		return rc;
+	}
+	*ret = s;
+	return 0;
+}
+
+void scheduler_lead(struct scheduler *s, bool lead)
+{
+	if (lead && !s->leading)
+		s->lead_ms = now_ms(s);
+	s->leading = lead;
+	if (!lead && s->active) {
+		s->active = false;
+		meters_leader(s->meters, false);
+		locks_activate(s->locks, false);
+	}
+	scheduler_kick(s);
+}
+
+void scheduler_drain(struct scheduler *s, uint32_t grace_ms, void (*drained)(void *context),
+		     void *context)
+{
+	s->draining = true;
+	s->drained = drained;
+	s->drained_context = context;
+	s->drain_by_ms = now_ms(s) + grace_ms;
+	scheduler_kick(s);
+}
+
+static void free_timer(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static void forget_tasks(struct scheduler *s)
+{
+	struct map_entry entry;
+
+	for (uint32_t at = 0; map_next(&s->tasks.by_uid, &at, &entry);) {
+		struct task *task = entry.value;
+
+		report_forget(s, task);
+		if (task->flight)
+			flight_drop(task->flight);
+		asked_release(&s->asked, task->asked);
+		task->asked = NULL;
+	}
+}
+
+void scheduler_free(struct scheduler *s)
+{
+	if (!s)
+		return;
+	s->freeing = true;
+	if (s->cluster)
+		forget_tasks(s);
+	locks_free(s->locks);
+	kube_events_free(s->events);
+	kube_caches_free(s->caches);
+	residents_free(s->residents);
+	budgets_free(s->budgets);
+	lookup_free(s->lookup);
+	preempt_done(s);
+	flights_done(s);
+	gangs_done(s);
+	pending_free(s->pending);
+	tasks_done(&s->tasks);
+	if (s->cluster)
+		asked_done(&s->asked);
+	config_free(s->config);
+	meters_free(s->meters);
+	gang_planner_free(s->planner);
+	engine_free(s->engine);
+	inventory_free(s->inventory); /* lends links to the engine */
+	strbuf_done(&s->refusal.message);
+	arena_done(&s->arena);
+	if (s->timer)
+		uv_close((uv_handle_t *)s->timer, free_timer);
+	for (size_t i = 0; i < SCHEDULER_NAMES_MAX; i++)
+		free(s->names[i]);
+	free(s);
+}
+
+bool scheduler_ready(const struct scheduler *s, struct strbuf *why)
+{
+	bool ready = kube_caches_ready(s->caches, why);
+
+	if (ready && !s->locks_ready && why)
+		strbuf_puts(why, "the locks of the cluster are not known yet");
+	return ready && s->locks_ready;
+}
+
+void scheduler_measure(struct scheduler *s)
+{
+	meters_refresh(s->meters, s->pending);
+}

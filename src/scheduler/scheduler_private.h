@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scheduler_private.h - shared by the files of scheduler.h. */
+#ifndef GS_SCHEDULER_SCHEDULER_PRIVATE_H
+#define GS_SCHEDULER_SCHEDULER_PRIVATE_H
+
+#include <uv.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "dialect/annotations.h"
+#include "dialect/wish.h"
+#include "engine/gang.h"
+#include "scheduler/asked.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/task.h"
+
+struct err;
+struct budgets;
+struct config;
+struct inventory;
+struct json;
+struct json_doc;
+struct kube_binding;
+struct kube_cache;
+struct kube_caches;
+struct kube_events;
+struct kube_object;
+struct lookup;
+struct meters;
+struct nomination;
+struct residents;
+
+/* Members wait and are decided together. */
+struct gang {
+	struct unit unit;
+	const char *name;	  /* "namespace/name" */
+	uint32_t number;	  /* as the engine knows it, from 1 */
+	uint32_t members;	  /* so many must be placed together; of the last reading */
+	VEC(struct task *) tasks; /* its unbound members */
+};
+
+struct gangs {
+	struct map by_name;
+	uint32_t last_number;
+};
+
+enum flight_stage {
+	FLIGHT_LOCKING,
+	FLIGHT_LOCKED, /* waits for the others of its gang */
+	FLIGHT_BINDING,
+	FLIGHT_PAUSED, /* the same Binding goes again at due_ms */
+};
+
+/* A decision on its way: booked in the engine, locked, bound. */
+struct flight {
+	struct scheduler *scheduler;
+	struct task *task;
+	struct flight *peer; /* a ring of all that must be locked before one is bound */
+	struct flight *next; /* of those that are paused, or spare */
+	enum flight_stage stage;
+	struct lock *lock;	      /* NULL: it needs none, or has none yet */
+	struct kube_binding *binding; /* on its way, or NULL */
+	struct arena arena;	      /* of the next five */
+	struct annotations *annotations;
+	struct lock_entry *entry; /* NULL: no GPU */
+	const char *node, *version, *decision;
+	uint32_t attempt;
+	uint32_t resends;
+	bool failed;	 /* is given up at due_ms */
+	bool superseded; /* another has bound it: what the engine has is not ours any more */
+	uint64_t sent_ns, due_ms;
+};
+
+/* A request that was refused, as long as nothing changes. */
+struct refusal {
+	uint64_t hash, epoch;
+	uint32_t wakes;
+	struct strbuf message;
+};
+
+/* A request for which nobody of lower priority can make room, as long as nothing changes. */
+struct hopeless {
+	uint64_t hash, epoch;
+	int32_t priority;
+};
+
+struct scheduler {
+	struct scheduler_options options;
+	char *names[SCHEDULER_NAMES_MAX];
+	uv_loop_t *loop;
+	struct kube_client *client;
+	const struct clock *clock;
+	const struct log *log;
+	struct engine *engine;
+	struct cluster *cluster;
+	struct gang_planner *planner;
+	struct kube_caches *caches;
+	struct kube_cache *pods;
+	struct lookup *lookup;
+	struct inventory *inventory;
+	struct residents *residents;
+	struct locks *locks;
+	struct budgets *budgets;
+	struct config *config;
+	struct meters *meters;
+	struct kube_events *events;
+	struct pending *pending;
+	struct tasks tasks;
+	struct gangs gangs;
+	struct asked_set asked;
+	struct arena arena;	/* of one decision */
+	struct refusal refusal; /* the last one */
+	struct hopeless hopeless;
+	struct rng rng;
+	uint64_t epoch;	   /* changes with every change of the engine's cluster */
+	uint64_t arrivals; /* so far */
+	uint64_t reserve_after_ms, patient_ms, lead_ms;
+	uv_timer_t *timer; /* frees itself */
+	struct flight *paused, *spare;
+	uint32_t flights, spares;
+	struct nomination *nominations;
+	struct map victims;  /* uid -> struct victim */
+	struct task *untold; /* tasks with something to be told, a ring; the oldest */
+	uint32_t telling;    /* writes of status on their way */
+	bool leading, locks_ready, active, draining, freeing;
+	void (*drained)(void *context);
+	void *drained_context;
+	uint64_t drain_by_ms;
+};
+
+static inline uint64_t now_ms(const struct scheduler *s)
+{
+	return clock_monotonic_ms(s->clock);
+}
+
+/* scheduler.c: something is due: look soon. */
+void scheduler_kick(struct scheduler *s);
+bool scheduler_is_ours(const struct scheduler *s, const char *scheduler_name);
+
+/* pods.c: what the cache of pods says. */
+int pods_watch(struct scheduler *s, struct err *err);
+/* Every bound pod that holds GPUs must have its lock. */
+void pods_require_locks(struct scheduler *s);
+/* Pod left, or came to, the node: who may be helped is woken. */
+void pods_left(struct scheduler *s, uint32_t node);
+void pods_came(struct scheduler *s);
+/* The engine forgets the pod; books it again as the cache has it. */
+void pods_unbook(struct scheduler *s, const char *uid);
+void pods_look_again(struct scheduler *s, const char *namespace, const char *name);
+
+/* read.c: the pod as the cache has it, translated.  0 with the wish in s->arena and the
+ * version of the pod (valid until the cache changes); -ENOENT with an empty text: the pod is
+ * not there (any more); else as dialect_read(). */
+int task_read(struct scheduler *s, struct task *task, struct wish *ret, const char **version,
+	      struct err *err);
+
+/* cycle.c */
+void cycle_run(struct scheduler *s);
+/* Where it fits as things are, or why not; takes the wish over. */
+void cycle_decide(struct scheduler *s, struct task *task, struct wish *wish, const char *version);
+/* One that was popped and has neither been placed nor refused. */
+void cycle_decide_unit(struct scheduler *s, struct unit *unit);
+/* There is no room for it; whether that has been so for long enough to reserve some. */
+void unit_waits(struct scheduler *s, struct unit *unit);
+bool unit_is_patient(const struct scheduler *s, const struct unit *unit);
+void task_spec(const struct task *task, const struct wish *wish, struct pod_spec *ret);
+
+/* gangs.c */
+struct gang *gangs_get(struct scheduler *s, const char *name); /* NULL: out of memory */
+/* The task waits with its gang from now on.  0, -ENOMEM. */
+int gang_join(struct scheduler *s, struct gang *gang, struct task *task, const struct wish *wish);
+void gang_leave(struct scheduler *s, struct task *task);
+void gang_decide(struct scheduler *s, struct gang *gang);
+/* Some of its members may be placed now, if any waits. */
+void gang_wake(struct scheduler *s, struct gang *gang);
+bool gang_can_place(const struct task *task);
+void gangs_collect(struct scheduler *s);
+void gangs_done(struct scheduler *s);
+
+/* flight.c: begins one for a pod that the engine has placed.  NULL with what is wrong. */
+struct flight *flight_new(struct scheduler *s, struct task *task, const struct wish *wish,
+			  const struct decision *decision, const char *version, struct err *err);
+/* They must all be locked before one is bound. */
+void flight_join(struct flight *a, struct flight *b);
+void flight_start(struct flight *f);
+/* The pod is gone, or is no longer ours: gives everything up. */
+void flight_abort(struct flight *f);
+/* The cache shows the pod bound. */
+void flight_seen(struct flight *f, const struct json *pod);
+/* Forgets it and leaves everything on the server as it is. */
+void flight_drop(struct flight *f);
+void flights_tick(struct scheduler *s, uint64_t now_ms);
+void flights_done(struct scheduler *s);
+
+/* tasks and the queue, task_life.c */
+struct task *task_seen(struct scheduler *s, const struct kube_object *pod);
+void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool held);
+void task_gone(struct scheduler *s, struct task *task);
+/* It is bound, or gone: forgotten as soon as the cache shows that. */
+void task_landed(struct scheduler *s, struct task *task);
+/* What was decided for it is off: it waits again, at once or after a pause. */
+void task_requeue(struct scheduler *s, struct task *task, bool pause);
+void task_unassume(struct scheduler *s, struct task *task);
+struct pending_item *task_item(struct task *task);
+
+/* refuse.c */
+void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err);
+/* `more` is added to the reasons. */
+void refuse_request(struct scheduler *s, struct task *task, const struct wish *wish,
+		    const char *more);
+void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
+		 const uint32_t *by_verdict, const char *reason);
+uint32_t refuse_wakes(enum verdict verdict);
+
+/* report.c: what people are told. */
+void report_waits(struct scheduler *s, struct task *task, const char *message, bool is_error);
+void report_bound(struct scheduler *s, const struct task *task, const char *node);
+void report_preempts(struct scheduler *s, struct task *task, uint32_t victims);
+void report_forget(struct scheduler *s, struct task *task);
+void report_tick(struct scheduler *s);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* task_life.c - a task comes, changes, waits again, goes. */
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/engine.h"
+#include "kube/object.h"
+#include "scheduler/flight.h"
+#include "scheduler/lookup.h"
+#include "scheduler/preempt.h"
+
+struct pending_item *task_item(struct task *task)
+{
+	return task->gang ? &task->gang->unit.item : &task->unit.item;
+}
+
+static void enqueue(struct scheduler *s, struct pending_item *item)
+{
+	if (item->added)
+		pending_wake_item(s->pending, item, now_ms(s));
+	else if (pending_add(s->pending, item, now_ms(s)) < 0)
+		log_error(s->log, "the queue is full");
+	scheduler_kick(s);
+}
+
+struct task *task_seen(struct scheduler *s, const struct kube_object *pod)
+{
+	struct task *task = tasks_add(&s->tasks, pod->uid, pod->namespace, pod->name);
+
+	if (!task) {
+		log_error(s->log, "out of memory", LOG_STR("pod", pod->name));
+		return NULL;
+	}
+	task->scheduler = s;
+	task->seen_ms = now_ms(s);
+	task->unit.item.arrival = s->arrivals++;
+	return task;
+}
+
+static void dequeue(struct scheduler *s, struct task *task)
+{
+	if (task->gang)
+		gang_leave(s, task);
+	pending_remove(s->pending, &task->unit.item);
+	asked_release(&s->asked, task->asked);
+	task->asked = NULL;
+}
+
+void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool held)
+{
+	task->stale = false;
+	task->held = held;
+	if (task->flight || task->landed)
+		return; /* its Binding will be refused, and then it is looked at again */
+	if (held) {
+		preempt_cancel(s, task);
+		dequeue(s, task);
+		return;
+	}
+	if (!task->gang)
+		task->unit.item.priority = priority;
+	enqueue(s, task_item(task));
+}
+
+void task_gone(struct scheduler *s, struct task *task)
+{
+	task->held = true; /* nothing below puts it into the queue again */
+	preempt_cancel(s, task);
+	if (task->flight && task->flight->peer != task->flight)
+		flight_abort_ring(task->flight, false); /* its gang is not whole any more */
+	if (task->flight)
+		flight_abort(task->flight);
+	dequeue(s, task);
+	report_forget(s, task);
+	tasks_remove(&s->tasks, task);
+	scheduler_kick(s);
+}
+
+void task_landed(struct scheduler *s, struct task *task)
+{
+	if (task->bound) {
+		task_gone(s, task);
+		return;
+	}
+	/* Events of before may still come: they find it, and that it is done. */
+	dequeue(s, task);
+	task->landed = true;
+}
+
+void task_requeue(struct scheduler *s, struct task *task, bool pause)
+{
+	struct pending_item *item = task_item(task);
+
+	if (task->held || task->stale)
+		return; /* until the cache tells of a change */
+	if (task->bound) {
+		task_gone(s, task);
+		return;
+	}
+	if (pause)
+		pending_failed(s->pending, item, now_ms(s));
+	else
+		enqueue(s, item);
+	scheduler_kick(s);
+}
+
+void task_unassume(struct scheduler *s, struct task *task)
+{
+	uint32_t number = cluster_pod_find(s->cluster, task->uid);
+
+	lookup_drop_index(s->lookup, task->uid);
+	if (number == POD_NONE)
+		return;
+	uint32_t node = cluster_pod(s->cluster, number)->node;
+
+	engine_remove(s->engine, number);
+	pods_left(s, node);
+}
