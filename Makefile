@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 MESON_FLAGS ?=
 
 .PHONY: build test e2e e2e-programs e2e-releases e2e-remote demo bench bench-kube fuzz lint format
-.PHONY: memcheck clean distclean
+.PHONY: bench-schedule memcheck clean distclean
 .DEFAULT_GOAL := build
 
 # ninja uses all cores already.
@@ -49,6 +49,10 @@ bench: build
 # The client on a real API server that is filled with 50,000 pods first: some minutes.
 bench-kube: build
 	@tests/kube/cluster run -- $(BUILD)/tests/kube/bench/client_bench
+
+# Our scheduler, kube-scheduler and bare clients by turns: five minutes of two idle cores.
+bench-schedule: build
+	@tests/kube/cluster run -- tests/kube/bench/schedule.py --build $(BUILD) $(BENCH)
 
 fuzz:
 	@scripts/setup fuzz

@@ -3,23 +3,19 @@
  * client that posts prepared bodies and looks at the status alone.  By turns, in one run. */
 #include "bench.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "bare.h"
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "kube/bind.h"
 #include "kube/check.h"
 #include "kube/client.h"
-#include "kube/config.h"
 #include "wire/json.h"
 
-#define IN_FLIGHT 64
+#define IN_FLIGHT BARE_SLOTS
 #define TURNS	  16
 #define TARGET	  0.95
 
@@ -29,6 +25,7 @@ struct target {
 
 struct binding {
 	struct bench *bench;
+	struct bare *bare;
 	VEC(struct target) pods;
 	unsigned next, end, left;
 };
@@ -123,112 +120,41 @@ static uint64_t run_ours(struct binding *x, unsigned count)
 
 /* The bare client */
 
-struct bare {
-	CURLM *multi;
-	struct curl_slist *headers;
-	char url[512], body[512];
-};
-
-/* NOLINTNEXTLINE(readability-non-const-parameter): libcurl says what it looks like */
-static size_t ignore(char *bytes, size_t size, size_t count, void *context)
-{
-	(void)bytes, (void)context;
-	return size * count;
-}
-
-/* libcurl takes files alone. */
-static void file_of(const char *data, char *path, size_t size)
-{
-	int fd = memfd_create("bench", 0);
-
-	if (!data)
-		bench_fail("the bare client needs a kubeconfig with its certificates inside");
-	if (fd < 0 || write(fd, data, strlen(data)) != (ssize_t)strlen(data))
-		bench_fail("no memory for a certificate");
-	snprintf(path, size, "/proc/self/fd/%d", fd);
-}
-
-static CURL *bare_handle(const struct kube_config *config)
-{
-	static char ca[64], cert[64], key[64];
-	CURL *easy = curl_easy_init();
-
-	if (!easy)
-		bench_fail("out of memory");
-	if (!ca[0]) {
-		file_of(config->ca_data, ca, sizeof(ca));
-		file_of(config->cert_data, cert, sizeof(cert));
-		file_of(config->key_data, key, sizeof(key));
-	}
-	curl_easy_setopt(easy, CURLOPT_CAINFO, ca);
-	curl_easy_setopt(easy, CURLOPT_SSLCERT, cert);
-	curl_easy_setopt(easy, CURLOPT_SSLKEY, key);
-	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
-	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, ignore);
-	return easy;
-}
-
-static void bare_start(struct binding *x, struct bare *bare, CURL *easy)
+static void bare_start(struct binding *x, unsigned slot)
 {
 	const struct target *t = &x->pods.items[x->next++];
+	char path[128], body[512];
 
-	snprintf(bare->url, sizeof(bare->url), "%s/api/v1/namespaces/default/pods/%s/binding",
-		 x->bench->config->server, t->name);
+	snprintf(path, sizeof(path), "/api/v1/namespaces/default/pods/%s/binding", t->name);
 	snprintf(
-		bare->body, sizeof(bare->body),
+		body, sizeof(body),
 		"{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"%s\","
 		"\"uid\":"
 		"\"%s\",\"resourceVersion\":\"%s\",\"annotations\":{\"gpu.scheduling/allocated\":"
 		"\"node-1:0,1\",\"gpu.scheduling/decision\":\"{\\\"attempt\\\":1}\"}},\"target\":{"
 		"\"kind\":\"Node\",\"name\":\"node-1\"}}",
 		t->name, t->uid, t->version);
-	curl_easy_setopt(easy, CURLOPT_URL, bare->url);
-	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, bare->headers);
-	curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, bare->body);
-	curl_multi_add_handle(bare->multi, easy);
-	x->left++;
+	bare_send(x->bare, slot, "POST", path, body);
 }
 
-static void bare_finish(struct binding *x, struct bare *bare)
+static void bare_ended(void *context, unsigned slot, long code, const char *answer)
 {
-	CURLMsg *message;
-	long code = 0;
-	int queued;
+	struct binding *x = context;
 
-	while ((message = curl_multi_info_read(bare->multi, &queued))) {
-		CURL *easy = message->easy_handle;
-
-		curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &code);
-		if (message->data.result != CURLE_OK || code != 201)
-			bench_fail("the bare client got %ld", code);
-		curl_multi_remove_handle(bare->multi, easy);
-		x->left--;
-		if (x->next < x->end)
-			bare_start(x, bare, easy);
-	}
+	if (code != 201)
+		bench_fail("the bare client got %ld: %.200s", code, answer);
+	if (x->next < x->end)
+		bare_start(x, slot);
 }
 
-static uint64_t run_bare(struct binding *x, struct bare *bare, CURL **handles, unsigned count)
+static uint64_t run_bare(struct binding *x, unsigned count)
 {
 	uint64_t start = bench_wall_ns();
-	int running;
 
 	x->end = x->next + count;
-	for (unsigned i = 0; i < IN_FLIGHT && x->next < x->end; i++)
-		bare_start(x, bare, handles[i]);
-	while (x->left) {
-		unsigned begun;
-
-		if (curl_multi_perform(bare->multi, &running) != CURLM_OK)
-			bench_fail("the bare client failed");
-		begun = x->next;
-		bare_finish(x, bare);
-		/* New ones are sent before anybody waits. */
-		if (x->next == begun && x->left &&
-		    curl_multi_poll(bare->multi, NULL, 0, 1000, NULL) != CURLM_OK)
-			bench_fail("the bare client failed");
-	}
+	for (unsigned slot = 0; slot < BARE_SLOTS && x->next < x->end; slot++)
+		bare_start(x, slot);
+	bare_run(x->bare);
 	return bench_wall_ns() - start;
 }
 
@@ -242,21 +168,16 @@ static int compare_ratio(const void *a, const void *b)
 int bench_bind(struct bench *b, unsigned pods)
 {
 	struct binding x = { .bench = b };
-	struct bare bare = { .multi = curl_multi_init() };
 	unsigned count = pods / (2 * TURNS);
 	uint64_t ours = 0, others = 0;
 	double ratios[TURNS], ratio;
-	CURL *handles[IN_FLIGHT];
 
-	bare.headers = curl_slist_append(NULL, "Content-Type: application/json");
-	for (unsigned i = 0; i < IN_FLIGHT; i++)
-		handles[i] = bare_handle(b->config);
+	x.bare = bare_new(b->config, bare_ended, &x);
 	make_pods(&x, 2 * TURNS * count);
 	for (unsigned i = 0; i < TURNS; i++) {
 		/* Who begins changes too. */
-		uint64_t first = i % 2 ? run_ours(&x, count) : run_bare(&x, &bare, handles, count);
-		uint64_t second =
-			i % 2 ? run_bare(&x, &bare, handles, count) : run_ours(&x, count);
+		uint64_t first = i % 2 ? run_ours(&x, count) : run_bare(&x, count);
+		uint64_t second = i % 2 ? run_bare(&x, count) : run_ours(&x, count);
 
 		ours += i % 2 ? first : second;
 		others += i % 2 ? second : first;
@@ -269,10 +190,7 @@ int bench_bind(struct bench *b, unsigned pods)
 	       "target %.2f)\n",
 	       TURNS * count / ((double)ours / 1e9), TURNS * count / ((double)others / 1e9), ratio,
 	       TURNS, TARGET);
-	for (unsigned i = 0; i < IN_FLIGHT; i++)
-		curl_easy_cleanup(handles[i]);
-	curl_multi_cleanup(bare.multi);
-	curl_slist_free_all(bare.headers);
+	bare_free(x.bare);
 	vec_done(&x.pods);
 	return ratio < TARGET;
 }

@@ -4,48 +4,9 @@
 
 #include <stdio.h>
 
-#include "base/err.h"
 #include "base/strbuf.h"
-#include "kube/client.h"
-#include "wire/json.h"
 
-struct fill {
-	unsigned left;
-};
-
-static void created(void *context, const struct kube_reply *reply)
-{
-	struct fill *f = context;
-
-	if (reply->reason != KUBE_OK && reply->reason != KUBE_ALREADY_EXISTS)
-		bench_fail("%s", reply->message);
-	f->left--;
-}
-
-static void post(struct bench *b, struct fill *f, const char *path, const struct strbuf *body)
-{
-	struct kube_request request = { .method = "POST",
-					.path = path,
-					.body = body->s,
-					.body_len = body->len,
-					.done = created,
-					.context = f };
-	struct err err = ERR_INIT;
-
-	f->left++;
-	if (kube_send(b->client, &request, NULL, &err) < 0)
-		bench_fail("%s", err.text);
-	while (kube_waiting(b->client) > 256)
-		bench_turn(b);
-}
-
-static void settle(struct bench *b, const struct fill *f)
-{
-	while (f->left)
-		bench_turn(b);
-}
-
-static void put_node(struct strbuf *out, unsigned i)
+void bench_put_node(struct strbuf *out, unsigned i)
 {
 	strbuf_reset(out);
 	strbuf_addf(
@@ -92,21 +53,20 @@ void bench_put_pod(struct strbuf *out, const char *name, unsigned i, const char 
 int bench_fill(struct bench *b, unsigned nodes, unsigned pods)
 {
 	struct strbuf body CLEANUP(strbuf_done) = STRBUF_INIT;
-	struct fill f = { 0 };
 	uint64_t start = bench_wall_ns();
 	char node[32];
 
 	for (unsigned i = 0; i < nodes; i++) {
-		put_node(&body, i);
-		post(b, &f, "/api/v1/nodes", &body);
+		bench_put_node(&body, i);
+		bench_send(b, "POST", "/api/v1/nodes", &body);
 	}
-	settle(b, &f);
+	bench_settle(b);
 	for (unsigned i = 0; i < pods; i++) {
 		snprintf(node, sizeof(node), "node-%u", i % (nodes ? nodes : 1));
 		bench_put_pod(&body, "full", i, node);
-		post(b, &f, "/api/v1/namespaces/default/pods", &body);
+		bench_send(b, "POST", "/api/v1/namespaces/default/pods", &body);
 	}
-	settle(b, &f);
+	bench_settle(b);
 	printf("client_bench fill: %u nodes and %u pods created in %.1f s\n", nodes, pods,
 	       (double)(bench_wall_ns() - start) / 1e9);
 	fflush(stdout);
