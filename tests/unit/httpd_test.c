@@ -201,7 +201,7 @@ TEST(an_answer_may_come_later_and_in_any_order)
 	stand_pass(&stand, 200); /* the time is ours, not theirs */
 	CHECK_INT(httpd_in_flight(stand.httpd), 8);
 	for (size_t i = 8; i-- > 0;) {
-		char text[16];
+		char text[32];
 		snprintf(text, sizeof(text), "answer %zu", i);
 		answer(&stand, i, text);
 		CHECK_INT(caller_read(callers[i]), 202);
