@@ -512,7 +512,9 @@ void pending_wake_item(struct pending *q, struct pending_item *item, uint64_t no
 		return;
 	item->refusals = item->failures = 0;
 	item->changed = item->place == PENDING_OUT;
-	if (item->place == PENDING_BACKOFF || item->place == PENDING_PARKED)
+	if (item->place == PENDING_READY)
+		heap_fix(&q->ready, item->position);
+	else if (item->place != PENDING_OUT)
 		wake_up(q, item);
 }
 

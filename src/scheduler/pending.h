@@ -108,8 +108,8 @@ void pending_again(struct pending *q, struct pending_item *item);
  * follows already, instead of with pending_placed(). */
 void pending_follow(struct pending *q, struct pending_item *item);
 
-/* Its priority or arrival has changed; or it has itself: then it is ready again, or, if it is
- * out, backs off when it is refused. */
+/* Its priority or arrival has changed; or anything of it has: then it is ready again, in its new
+ * order, or, if it is out, backs off when it is refused. */
 void pending_moved(struct pending *q, struct pending_item *item);
 void pending_wake_item(struct pending *q, struct pending_item *item, uint64_t now_ms);
 

@@ -280,6 +280,8 @@ static void disturb(struct world *w)
 		order_anew(w, i);
 		pending_moved(w->q, &w->items[i]);
 	} else {
+		if (rng_chance(&w->rng, 1, 2))
+			order_anew(w, i);
 		m->refusals = m->failures = 0;
 		m->changed = m->place == PENDING_OUT;
 		if (m->place == PENDING_PARKED)

@@ -391,10 +391,11 @@ TEST(a_changed_item_is_ready_from_every_place)
 	CHECK_INT(pending_count(q, PENDING_READY), 2);
 	CHECK_INT(items[0].refusals, 0);
 	CHECK_INT(items[1].failures, 0);
-	pending_wake_item(q, &items[0], 0);
+	items[1].priority = 7;
+	pending_wake_item(q, &items[1], 0);
 	CHECK_INT(pending_count(q, PENDING_READY), 2);
-	CHECK(pending_pop(q, 0) == &items[0]);
 	CHECK(pending_pop(q, 0) == &items[1]);
+	CHECK(pending_pop(q, 0) == &items[0]);
 }
 
 TEST_MAIN()
