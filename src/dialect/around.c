@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* around.c - what the pod demands of its node's labels and of the pods around it: node
- * affinity, host ports, pod affinity and anti-affinity, topology spread.
+ * affinity, host ports, pod affinity and anti-affinity, topology spread; volumes.c adds its own.
  *
  * Everything is gathered into one specification, which the engine keeps (engine/rules.h).
  * Only what is required is read here; preferences do not decide whether a node fits.
@@ -10,8 +10,9 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "dialect/around.h"
 #include "dialect/draft.h"
-#include "engine/rules.h"
+#include "dialect/volumes_private.h"
 #include "wire/json.h"
 
 #define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
@@ -26,9 +27,8 @@ static int too_many(const char *what, struct err *err)
 	return err_set(err, EINVAL, "%s has more than %d entries", what, RULES_ITEMS_MAX);
 }
 
-/* The strings of a list. */
-static int read_strings(struct draft *d, const struct json *list, const char *what,
-			const char *const **ret, uint32_t *count, struct err *err)
+int around_strings(struct draft *d, const struct json *list, const char *what,
+		   const char *const **ret, uint32_t *count, struct err *err)
 {
 	size_t len = json_len(list), n = 0;
 	const char **strings = arena_array(d->arena, len + 1, sizeof(char *));
@@ -81,8 +81,8 @@ static int read_match(struct draft *d, const struct json *expression, const char
 	if (read_operator(word, of_node, by_name, &ret->op) < 0)
 		return err_set(err, EINVAL, "%s: the operator %s of %s is unknown", what,
 			       word ? word : "(none)", ret->key);
-	rc = read_strings(d, json_get(expression, "values"), what, &ret->values,
-			  &ret->values_count, err);
+	rc = around_strings(d, json_get(expression, "values"), what, &ret->values,
+			    &ret->values_count, err);
 	if (rc < 0)
 		return rc;
 	if ((ret->op == MATCH_GREATER || ret->op == MATCH_LESS) && ret->values_count != 1)
@@ -91,9 +91,8 @@ static int read_match(struct draft *d, const struct json *expression, const char
 	return 0;
 }
 
-/* All expressions of a list, appended. */
-static int read_matches(struct draft *d, const struct json *list, const char *what, bool of_node,
-			bool by_name, struct match *matches, uint32_t *count, struct err *err)
+int around_matches(struct draft *d, const struct json *list, const char *what, bool of_node,
+		   bool by_name, struct match *matches, uint32_t *count, struct err *err)
 {
 	struct json_iter iter = json_items(list);
 	const struct json *expression;
@@ -113,9 +112,8 @@ static struct match match_equal(struct draft *d, const char *key, const char *va
 	return (struct match){ .key = key, .values = values, .values_count = values ? 1 : 0 };
 }
 
-/* The pairs of a mapping, each as one more expression. */
-static int read_pairs(struct draft *d, const struct json *pairs, const char *what,
-		      struct match *matches, uint32_t *count, struct err *err)
+int around_pairs(struct draft *d, const struct json *pairs, const char *what,
+		 struct match *matches, uint32_t *count, struct err *err)
 {
 	struct json_iter iter = json_members(pairs);
 	struct json_member m;
@@ -147,10 +145,10 @@ static int read_node_term(struct draft *d, const struct json *term, struct node_
 	if (!matches)
 		return no_memory(err);
 	ret->matches = matches;
-	rc = read_matches(d, labels, "nodeAffinity", true, false, matches, &ret->count, err);
+	rc = around_matches(d, labels, "nodeAffinity", true, false, matches, &ret->count, err);
 	if (rc < 0)
 		return rc;
-	return read_matches(d, fields, "nodeAffinity", true, true, matches, &ret->count, err);
+	return around_matches(d, fields, "nodeAffinity", true, true, matches, &ret->count, err);
 }
 
 static int read_node_affinity(struct draft *d, const struct json *required, struct node_group *ret,
@@ -187,7 +185,7 @@ static int read_node_selector(struct draft *d, const struct json *pairs, struct 
 	term->matches = matches;
 	ret->terms = term;
 	ret->count = 1;
-	return read_pairs(d, pairs, "nodeSelector", matches, &term->count, err);
+	return around_pairs(d, pairs, "nodeSelector", matches, &term->count, err);
 }
 
 static int read_groups(struct draft *d, const struct json *spec, struct rules_spec *rules,
@@ -262,9 +260,9 @@ static int read_selector(struct draft *d, const struct json *term, const char *w
 	*nobody = json_type(selector) != JSON_OBJECT;
 	if (*nobody)
 		return 0;
-	rc = read_pairs(d, pairs, what, matches, count, err);
+	rc = around_pairs(d, pairs, what, matches, count, err);
 	if (rc == 0)
-		rc = read_matches(d, list, what, false, false, matches, count, err);
+		rc = around_matches(d, list, what, false, false, matches, count, err);
 	if (rc == 0)
 		rc = read_own_keys(d, same, MATCH_IN, matches, count, err);
 	return rc < 0 ? rc : read_own_keys(d, other, MATCH_NOT_IN, matches, count, err);
@@ -291,8 +289,8 @@ static int read_namespaces(struct draft *d, const struct json *term, const char 
 		return too_many(what, err);
 	if (!matches)
 		return no_memory(err);
-	rc = read_strings(d, json_get(term, "namespaces"), what, &ret->namespaces,
-			  &ret->namespaces_count, err);
+	rc = around_strings(d, json_get(term, "namespaces"), what, &ret->namespaces,
+			    &ret->namespaces_count, err);
 	if (rc < 0)
 		return rc;
 	ret->by_namespace_labels = json_type(selector) == JSON_OBJECT;
@@ -300,9 +298,9 @@ static int read_namespaces(struct draft *d, const struct json *term, const char 
 		ret->namespaces = own_namespace(d);
 		ret->namespaces_count = 1;
 	}
-	rc = read_pairs(d, pairs, what, matches, &count, err);
+	rc = around_pairs(d, pairs, what, matches, &count, err);
 	if (rc == 0)
-		rc = read_matches(d, list, what, false, false, matches, &count, err);
+		rc = around_matches(d, list, what, false, false, matches, &count, err);
 	ret->namespace_labels = matches;
 	ret->namespace_labels_count = count;
 	return rc;
@@ -516,17 +514,19 @@ static int read_rules(struct draft *d, const struct json *spec, struct rules_spe
 	if (rc == 0)
 		rc = read_pod_terms(d, json_get(spec, "affinity", "podAntiAffinity", REQUIRED),
 				    "podAntiAffinity", &rules->apart, &rules->apart_count, err);
-	return rc < 0 ? rc : take_rules(d, rules, err);
+	return rc < 0 ? rc : read_volumes(d, rules, err);
 }
 
-/* What a pod that is there means to others, as far as it can be read: its ports, and who it
- * keeps away. */
+/* What a pod that is there means to others, as far as it can be read: its ports, its volumes,
+ * and who it keeps away. */
 static int read_presence(struct draft *d, const struct json *spec, struct rules_spec *rules,
 			 struct err *err)
 {
 	struct rules_spec ports = { .namespace = rules->namespace }, all = ports;
 	int rc = read_ports(d, spec, &ports, err);
 
+	if (rc != -ENOMEM)
+		rc = read_volumes(d, &ports, err);
 	if (rc == -ENOMEM)
 		return rc;
 	all = ports;
@@ -536,6 +536,8 @@ static int read_presence(struct draft *d, const struct json *spec, struct rules_
 		rc = take_rules(d, &all, err);
 	if (rc == -EINVAL)
 		rc = take_rules(d, &ports, err);
+	if (rc == 0)
+		rc = tell_volumes(d, err);
 	return rc == -EINVAL ? 0 : rc;
 }
 
@@ -551,6 +553,10 @@ int read_around(struct draft *d, struct err *err)
 		rc = 0;
 	if (rc == 0)
 		rc = read_rules(d, spec, &rules, err);
+	if (rc == 0)
+		rc = take_rules(d, &rules, err);
+	if (rc == 0)
+		rc = tell_volumes(d, err);
 	if (rc == -EINVAL && d->resident)
 		rc = read_presence(d, spec, &rules, err);
 	return rc;

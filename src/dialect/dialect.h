@@ -41,6 +41,18 @@ struct dialect_lookup {
 	/* Whether a live pod of that workload (wish.workload) holds the index.  Asked for
 	 * one index after the other until one is free: it must not search. */
 	bool (*index_taken)(void *context, const char *workload, uint32_t index);
+	/* NULL: the caller keeps no volumes, and those of pods are not looked at.  Else find() knows
+	 * PersistentVolumeClaim, PersistentVolume, StorageClass and CSIDriver, and this visits
+	 * all of a kind (PersistentVolume, CSIStorageCapacity) that are of the storage class:
+	 * more do no harm.  Of PersistentVolumes, those that are bound to another claim may be
+	 * left out.  An object need not be valid longer than its visit. */
+	void (*each)(void *context, const char *kind, const char *class,
+		     void (*visit)(void *visitor, const struct json *object), void *visitor);
+	/* May be NULL.  What pods that are being bound were promised, and no object says yet: for
+	 * a PersistentVolume the claim that gets it, "namespace/name"; for a
+	 * PersistentVolumeClaim the node that was selected for it.  NULL: nothing. */
+	const char *(*promised)(void *context, const char *kind, const char *namespace,
+				const char *name);
 };
 
 /* A pod, or one that a template would become. */
@@ -58,8 +70,8 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 		    struct pod_source *ret, struct err *err);
 
 /* 0; -EINVAL the pod contradicts itself or is malformed; -ENOENT something it names is
- * not there (yet); -EAGAIN it has scheduling gates; -ENOTSUP a rule that is not
- * understood; -ENOMEM. */
+ * not there (yet), or a volume of it is not ready; -EAGAIN it has scheduling gates;
+ * -ENOTSUP a rule that is not understood; -ENOMEM. */
 int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 const struct pod_source *source, struct arena *arena, struct wish *ret,
 		 struct err *err);

@@ -28,7 +28,8 @@ struct draft {
 	int64_t gang_min_members; /* of the claim, or 0 */
 	bool topology;		  /* speaks the topology dialect */
 	bool leaves_required;
-	bool resident; /* it is there already: what cannot be read is left out */
+	struct volumes *volumes; /* that were read, to be told to the engine; or NULL */
+	bool resident;		 /* it is there already: what cannot be read is left out */
 };
 
 int read_facts(struct draft *d, struct err *err);    /* dialect.c: names, priority */

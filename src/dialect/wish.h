@@ -46,7 +46,8 @@ struct wish {
 	const char *namespace, *name, *uid;
 	const char *scheduler; /* spec.schedulerName, or "" */
 	int32_t priority;
-	bool preempts; /* may take the place of pods of lower priority */
+	bool preempts;	   /* may take the place of pods of lower priority */
+	bool volumes_wait; /* claims that get their volumes once it has a node: dialect/volumes.h */
 	struct wish_gang gang;
 	const char *workload; /* pods that are pinned by one map; NULL: not pinned */
 	uint32_t index;	      /* the index it takes of that map, or WISH_INDEX_NONE */

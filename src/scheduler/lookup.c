@@ -184,7 +184,9 @@ int lookup_new(const struct lookup_options *options, struct lookup **ret, struct
 	if (!lookup)
 		return err_set(err, ENOMEM, "out of memory");
 	lookup->options = *options;
-	lookup->dialect = (struct dialect_lookup){ lookup, find, index_taken };
+	lookup->dialect = (struct dialect_lookup){ .context = lookup,
+						   .find = find,
+						   .index_taken = index_taken };
 	indexes_init(&lookup->indexes, options->seed);
 	for (size_t i = 0; i < ARRAY_SIZE(sources) && rc == 0; i++)
 		rc = add_shelf(lookup, i, err);

@@ -57,7 +57,9 @@ int world_new(const struct fleet *fleet, const struct world_config *config, stru
 		return err_set(err, ENOMEM, "out of memory");
 	w->fleet = fleet;
 	w->config = *config;
-	w->lookup = (struct dialect_lookup){ w, find_object, index_taken };
+	w->lookup = (struct dialect_lookup){ .context = w,
+					     .find = find_object,
+					     .index_taken = index_taken };
 	arena_init(&w->arena, ARENA_MAX);
 	arena_init(&w->scratch, SCRATCH_MAX);
 	w->engine = engine_new(&engine_config);

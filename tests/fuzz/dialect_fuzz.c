@@ -117,7 +117,7 @@ static void place(struct engine *e, const struct wish *wish, struct arena *arena
 static void translate(struct engine *e, struct yaml *yaml)
 {
 	static struct wish first, second;
-	struct dialect_lookup lookup = { yaml, find, taken };
+	struct dialect_lookup lookup = { .context = yaml, .find = find, .index_taken = taken };
 	struct pod_source source;
 	struct arena arena CLEANUP(arena_done);
 	struct err err = ERR_INIT, again = ERR_INIT;

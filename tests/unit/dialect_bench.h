@@ -82,7 +82,9 @@ static inline void bench_init(struct bench *b)
 	arena_init(&b->arena, 16 << 20);
 	b->cluster = cluster_new(&(struct cluster_config){ .seed = 1 });
 	CHECK(b->cluster != NULL);
-	b->lookup = (struct dialect_lookup){ b, bench_find, bench_taken };
+	b->lookup = (struct dialect_lookup){ .context = b,
+					     .find = bench_find,
+					     .index_taken = bench_taken };
 	bench_node(b, "alpha", "leaf-0", 8);
 	bench_node(b, "beta", "leaf-1", 2);
 }

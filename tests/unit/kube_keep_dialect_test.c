@@ -234,7 +234,7 @@ static int translate(struct world *w, struct json_doc **docs, size_t pod, struct
 		     struct err *err)
 {
 	struct side side = { w, docs };
-	struct dialect_lookup lookup = { &side, find, taken };
+	struct dialect_lookup lookup = { .context = &side, .find = find, .index_taken = taken };
 	struct pod_source source;
 	int rc = pod_source_read(json_root(docs[pod]), &lookup, &source, err);
 	return rc < 0 ? rc : dialect_read(w->cluster, &lookup, &source, &w->arena, wish, err);

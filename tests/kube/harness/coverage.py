@@ -18,10 +18,23 @@ REASONS = {
     "didn't match pod anti-affinity rules": "pod anti-affinity",
     "didn't satisfy existing pods anti-affinity": "anti-affinity of others",
     "topology spread constraints": "spread",
+    "didn't match PersistentVolume's node affinity": "affinity of volumes",
+    "had no available volume zone": "zones of volumes",
+    "didn't find available persistent volumes": "volumes to bind",
+    "did not have enough free storage": "storage",
+    "had no available disk": "disks in use",
+    "ReadWriteOncePod access mode already in-use": "claims in use",
+    "exceed max volume count": "attached volumes",
+}
+# What all nodes are rejected for at once.
+WHOLE = {
+    "persistentvolumeclaim": "claims that are not ready",
+    "persistentvolume": "volumes that are gone",
+    "pod has unbound immediate": "claims that should be bound",
 }
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 KINDS = (
-    *sorted(set(REASONS.values())),
+    *sorted({*REASONS.values(), *WHOLE.values()}),
     *(f"operator {operator}" for operator in OPERATORS),
     "node selector",
     "taint NoSchedule",
@@ -43,6 +56,10 @@ def read_reasons(message):
     """Kind -> number of nodes, of a message as in `0/12 nodes are available: ...`."""
     _, _, text = message.partition("nodes are available: ")
     found = Counter()
+    for part, kind in WHOLE.items():
+        if part in text.split("\"")[0]:
+            found[kind] = read_nodes(message)
+            break
     for number, words in COUNTED.findall(text):
         for part, kind in REASONS.items():
             if part in words:

@@ -17,11 +17,21 @@ from .worlds import PRIORITIES
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
+STORAGE = {
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
+    "CSIDriver": "/apis/storage.k8s.io/v1/csidrivers",
+    "CSIStorageCapacity": "/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities",
+    "CSINode": "/apis/storage.k8s.io/v1/csinodes",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "PersistentVolumeClaim": "/api/v1/namespaces/default/persistentvolumeclaims",
+    "VolumeAttachment": "/apis/storage.k8s.io/v1/volumeattachments",
+}
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 ANSWER_TIMEOUT_S = 60
 NO_PLUGINS = {"disabled": [{"name": "*"}]}
 UNBOUND = "fieldSelector=spec.nodeName%3D"
 MARK = "parity/world"
+WAITS = "WaitForFirstConsumer"
 
 
 class Recorder(ThreadingHTTPServer):
@@ -74,6 +84,7 @@ class Oracle:
         self.recorder = recorder
         self.client = Client(kubeconfig)
         self.worlds = itertools.count()
+        self.held = []
         for name, value in PRIORITIES.items():
             self._must(self.client.post(CLASSES, {"metadata": {"name": name}, "value": value}))
 
@@ -83,13 +94,37 @@ class Oracle:
         return answer.json
 
     def clear(self):
-        """Remove all pods and nodes."""
-        for path in (PODS, NODES):
+        """Remove all pods, nodes and storage."""
+        for path in (PODS, *reversed(STORAGE.values()), NODES):
             self._must(self.client.delete(path, {"gracePeriodSeconds": 0}))
+        for path in self.held:
+            patch = {"metadata": {"finalizers": None}}
+            self._must(
+                self.client.request("PATCH", path, patch, "application/merge-patch+json")
+            )
+        self.held = []
 
-    def build(self, nodes, pods):
-        """Make the nodes and the pods that are bound to them; wait until it is known."""
-        mark = {MARK: str(next(self.worlds))}
+    def _make(self, made):
+        """Make an object of STORAGE as it is, its status too, deleted or not."""
+        path = STORAGE[made["kind"]]
+        body = json.loads(json.dumps(made))
+        deleting = body["metadata"].pop("deletionTimestamp", None)
+        answer = self._must(self.client.post(path, body))
+        path += "/" + body["metadata"]["name"]
+        if "status" in body:
+            answer["status"] = body["status"]
+            self._must(self.client.put(path + "/status", answer))
+        if deleting:
+            self._must(self.client.delete(path))
+            self.held.append(path)
+
+    def build(self, nodes, pods, objects):
+        """Make the nodes, the pods that are bound to them, and storage; wait until it is
+        known."""
+        world = next(self.worlds)
+        mark = {MARK: str(world)}
+        for made in objects:
+            self._make(made)
         for node in nodes[:-1]:
             self._must(self.client.post(NODES, node))
         last = json.loads(json.dumps(nodes[-1]))
@@ -98,6 +133,74 @@ class Oracle:
         for pod in pods:
             self._must(self.client.post(PODS, pod))
         self._wait_known(len(nodes), mark)
+        if objects:
+            self._wait_storage(last["metadata"]["name"], f"mark-{world}", mark)
+
+    def _wait_storage(self, node, name, mark):
+        """Wait until kube-scheduler knows of all storage, by the last object of each kind.
+
+        The claim of the first probe is bound to a volume that is attached to the node, which
+        can attach one: it is rejected for that once claim, volume, attachment and CSINode
+        are known.  The second asks for more than the driver has, which is known by class and
+        driver; the third for as much as it has, which is known by the capacity.
+        """
+        size = {"capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"]}
+        csi = {"csi": {"driver": name, "volumeHandle": name}}
+        driver = {"name": name, "nodeID": "a", "topologyKeys": None, "allocatable": {"count": 1}}
+        made = f"{name}-made"
+        self._mark("StorageClass", name, provisioner=made, volumeBindingMode=WAITS)
+        self._mark("CSIDriver", made, spec={"storageCapacity": True})
+        self._mark(
+            "CSIStorageCapacity", name, storageClassName=name, capacity="1Gi", nodeTopology={}
+        )
+        self._mark_node(node, driver)
+        self._mark("PersistentVolume", name, spec={**size, **csi, "storageClassName": name})
+        self._mark_claim(name, name, "1Gi", volumeName=name)
+        self._mark_claim(f"{name}-more", name, "2Gi")
+        self._mark_claim(f"{name}-less", name, "1Gi")
+        attached = {"persistentVolumeName": name}
+        spec = {"attacher": name, "nodeName": node, "source": attached}
+        self._mark("VolumeAttachment", name, spec=spec)
+        self._wait_probe(mark, name, lambda probe: probe["rejected"].get("attached volumes"))
+        self._wait_probe(mark, f"{name}-more", lambda probe: probe["rejected"].get("storage"))
+        self._wait_probe(mark, f"{name}-less", lambda probe: probe["feasible"])
+
+    def _mark(self, kind, name, **fields):
+        self._make({"kind": kind, "metadata": {"name": name}, **fields})
+
+    def _mark_claim(self, name, storage_class, size, **spec):
+        spec.update(
+            accessModes=["ReadWriteOnce"],
+            storageClassName=storage_class,
+            resources={"requests": {"storage": size}},
+        )
+        annotations = {"pv.kubernetes.io/bind-completed": "yes"} if "volumeName" in spec else {}
+        metadata = {"name": name, "annotations": annotations}
+        self._make({"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+
+    def _mark_node(self, name, driver):
+        """One driver more on the node: the last change of a CSINode."""
+        path = f"{STORAGE['CSINode']}/{name}"
+        answer = self.client.get(path)
+        if answer.code == 404:
+            self._mark("CSINode", name, spec={"drivers": [driver]})
+            return
+        known = self._must(answer)
+        known["spec"]["drivers"].append(driver)
+        self._must(self.client.put(path, known))
+
+    def _wait_probe(self, mark, claim, known):
+        source = {"persistentVolumeClaim": {"claimName": claim}}
+        spec = {
+            "containers": [{"name": "main", "image": "example/any"}],
+            "nodeSelector": mark,
+            "tolerations": [{"operator": "Exists"}],
+            "volumes": [{"name": "volume", **source}],
+        }
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        while not known(self.ask([{"metadata": {"name": "probe"}, "spec": spec}])[0]):
+            if time.monotonic() > deadline:
+                raise OSError(f"kube-scheduler does not know of all storage: {claim}")
 
     def _wait_known(self, nodes, mark):
         """Wait until kube-scheduler knows of the last node.

@@ -5,6 +5,10 @@ Names and values are few, so that rules meet what they are about.  Everything th
 decides where a pod may run is there, each kind by itself one of FEATURES, so that a
 scheduler that knows some of them can be compared in those.
 """
+import random
+
+from .volumes import Storage
+
 KEYS = {
     "topology.kubernetes.io/zone": ["a", "b", "c"],
     "disk": ["ssd", "hdd"],
@@ -27,6 +31,7 @@ FEATURES = (
     "spread",
     "ports",
     "priorities",
+    "volumes",
 )
 ROOM = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 
@@ -125,6 +130,7 @@ class Maker:
     def __init__(self, rng, features=FEATURES):
         self.rng = rng
         self.features = features
+        self.storage = None
 
     def _has(self, feature, chance):
         return feature in self.features and self.rng.random() < chance
@@ -194,12 +200,16 @@ class Maker:
         if self._has("priorities", 0.4):
             spec["priorityClassName"] = rng.choice(sorted(PRIORITIES))
             spec["priority"] = PRIORITIES[spec["priorityClassName"]]
+        if self._has("volumes", 0.5):
+            spec["volumes"] = self.storage.volumes(bound=name.startswith("bound"))
         return {"metadata": {"name": name, "labels": {"app": rng.choice(APPS)}}, "spec": spec}
 
     def world(self, nodes, pods):
-        """Nodes, and pods that are bound to them, whether or not they fit there."""
+        """Nodes, pods that are bound to them, whether or not they fit there, and storage."""
+        self.storage = Storage(random.Random(self.rng.random()), nodes)
+        objects = self.storage.objects() if "volumes" in self.features else []
         made = [self.node(number) for number in range(nodes)]
         bound = [self.pod(f"bound-{number}") for number in range(pods)]
         for each in bound:
             each["spec"]["nodeName"] = self.rng.choice(made)["metadata"]["name"]
-        return made, bound
+        return made, bound, objects
