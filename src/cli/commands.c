@@ -19,7 +19,7 @@ static const struct command commands[] = {
 	{ "demo", false, "watch work being placed on a simulated cluster", cmd_demo },
 	{ "run", false, "places the pods of a Kubernetes cluster", cmd_run },
 	{ "extender", false, "advises kube-scheduler", NULL },
-	{ "webhook", false, "checks and completes pods as they are created", NULL },
+	{ "webhook", false, "checks and completes pods as they are created", cmd_webhook },
 	{ "agent", false, "reports the GPUs of a node", NULL },
 	{ "controller", false, "keeps claims and gangs up to date", NULL },
 	{ "certs", false, "makes certificates for the webhook", NULL },

@@ -29,5 +29,6 @@ int commands_run(int argc, char **argv, FILE *out, FILE *complaints);
 int cmd_demo(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
+int cmd_webhook(int argc, char **argv);
 
 #endif

@@ -63,7 +63,7 @@ TEST(help_lists_commands_and_goes_to_the_output)
 TEST(help_lists_no_command_that_is_not_there)
 {
 	struct called *c = CALL(W("gpu-scheduler"), W("--help"));
-	CHECK(!strstr(c->out, "webhook"));
+	CHECK(!strstr(c->out, "controller"));
 	CHECK(!strstr(c->out, "extender"));
 	CHECK(!strstr(c->out, "whatif"));
 }
@@ -101,14 +101,14 @@ TEST(an_unknown_command_gets_a_suggestion)
 
 TEST(a_link_named_after_a_role_takes_it_with_all_arguments)
 {
-	struct called *c = CALL(W("bin/scheduler"), W("--kubeconfig=x"));
+	struct called *c = CALL(W("bin/controller"), W("--kubeconfig=x"));
 	CHECK_INT(c->exit_code, CLI_USAGE);
 	CHECK_STR(c->complaints,
-		  "scheduler: run, which places the pods of a Kubernetes cluster, " NOT_YET);
-	c = CALL(W("bin/scheduler"), W("--help"));
+		  "controller: controller, which keeps claims and gangs up to date, " NOT_YET);
+	c = CALL(W("bin/controller"), W("--help"));
 	CHECK_INT(c->exit_code, CLI_OK);
 	CHECK_STR(c->out,
-		  "scheduler: run, which places the pods of a Kubernetes cluster, " NOT_YET);
+		  "controller: controller, which keeps claims and gangs up to date, " NOT_YET);
 	CHECK_STR(c->complaints, "");
 	c = CALL(W("agent"));
 	CHECK_STR(c->complaints, "agent: agent, which reports the GPUs of a node, " NOT_YET);

@@ -74,17 +74,9 @@ static void role_close(struct role *role)
 static struct caller *ask(struct role *role, int port, const char *method, const char *path,
 			  int expected)
 {
-	struct caller *caller = calloc(1, sizeof(*caller));
-	struct sockaddr_in to = { .sin_family = AF_INET,
-				  .sin_port = htons((uint16_t)port),
-				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct caller *caller = caller_new_at(&role->stand, port);
 	char text[256];
 
-	CHECK(caller != NULL);
-	caller->stand = &role->stand;
-	caller->in = (struct strbuf)STRBUF_INIT;
-	caller->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	CHECK_INT(connect(caller->fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	snprintf(text, sizeof(text), "%s %s HTTP/1.1\r\nHost: x\r\n\r\n", method, path);
 	CHECK(caller_say(caller, text));
 	int status = caller_read(caller);

@@ -184,11 +184,12 @@ static inline void stand_close(struct stand *stand)
 
 /* ---- callers ---- */
 
-static inline struct caller *caller_new(struct stand *stand)
+/* Of another server on the same loop. */
+static inline struct caller *caller_new_at(struct stand *stand, int port)
 {
 	struct caller *caller = calloc(1, sizeof(*caller));
 	struct sockaddr_in to = { .sin_family = AF_INET,
-				  .sin_port = htons((uint16_t)httpd_port(stand->httpd)),
+				  .sin_port = htons((uint16_t)port),
 				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
 
 	CHECK(caller != NULL);
@@ -199,6 +200,11 @@ static inline struct caller *caller_new(struct stand *stand)
 	CHECKF(connect(caller->fd, (struct sockaddr *)&to, sizeof(to)) == 0, "%s",
 	       strerror(errno));
 	return caller;
+}
+
+static inline struct caller *caller_new(struct stand *stand)
+{
+	return caller_new_at(stand, httpd_port(stand->httpd));
 }
 
 static inline void caller_free(struct caller *caller)

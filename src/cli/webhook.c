@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* webhook.c - `gpu-scheduler webhook`: pods completed and checked as they are created. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/attr.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "webhook/review.h"
+#include "webhook/server.h"
+#include "wire/health.h"
+#include "wire/metrics.h"
+
+#define ADDR_DEFAULT	  ":8443"
+#define HEALTH_DEFAULT	  ":8080"
+#define CERT_DEFAULT	  "/certs/tls.crt"
+#define KEY_DEFAULT	  "/certs/tls.key"
+#define NAMESPACE_DEFAULT "gpu-scheduler"
+
+#define NOT_READY_MS 5000  /* after a signal, while the API server may still find us */
+#define GRACE_MS     10000 /* for what is in flight then */
+#define ACCOUNT_MAX  320   /* a namespace has 63 characters, an account 253 */
+
+struct webhook {
+	/* As given. */
+	struct option_list names, accounts, inject;
+	const char *addr, *cert_file, *key_file, *health_addr, *metrics_addr;
+	const char *injection, *set_scheduler, *log_level, *log_format;
+	bool other_schedulers;
+	uint64_t linger_ms;
+
+	struct webhook_options reviews;
+	char default_accounts[3][ACCOUNT_MAX];
+	struct log log;
+	uv_loop_t loop;
+	uv_signal_t terminate, interrupt;
+	uv_timer_t linger;
+	struct metrics *metrics;
+	struct health *health;
+	struct webhook_server *server;
+	bool stopping;
+};
+
+static int complain(const char *text)
+{
+	fprintf(stderr, "gpu-scheduler webhook: %s\n", text);
+	return CLI_USAGE;
+}
+
+/* ---- options ---- */
+
+static bool parse(struct webhook *w, int argc, char **argv, int *exit_code)
+{
+	const struct option_spec specs[] = {
+		{ .name = "addr",
+		  .value = "ADDR",
+		  .help = "where /mutate and /validate are served (default " ADDR_DEFAULT ")",
+		  .string = &w->addr },
+		{ .name = "tls-cert-file",
+		  .value = "FILE",
+		  .help = "certificate, PEM, with what lies between it and the authority\n"
+			  "(default " CERT_DEFAULT "); a new one is taken up at once",
+		  .string = &w->cert_file },
+		{ .name = "tls-private-key-file",
+		  .value = "FILE",
+		  .help = "its key (default " KEY_DEFAULT ")",
+		  .string = &w->key_file },
+		{ .name = "health-addr",
+		  .value = "ADDR",
+		  .help = "where /health, /ready and the like are served, in the clear\n"
+			  "(default " HEALTH_DEFAULT "; none: nowhere)",
+		  .string = &w->health_addr },
+		{ .name = "metrics-addr",
+		  .value = "ADDR",
+		  .help = "where /metrics is served (default: the same)",
+		  .string = &w->metrics_addr },
+		{ .name = "scheduler-name",
+		  .value = "NAME",
+		  .help = "pods with this spec.schedulerName are ours; may be repeated\n"
+			  "(default: $SCHEDULER_NAME, else gpu-scheduler and\n"
+			  "topology-aware-scheduler)",
+		  .list = &w->names },
+		{ .name = "account",
+		  .value = "USER",
+		  .help = "may write decisions to pods; may be repeated (default: the service\n"
+			  "accounts scheduler, extender and controller of $POD_NAMESPACE, else\n"
+			  "of " NAMESPACE_DEFAULT ")",
+		  .list = &w->accounts },
+		{ .name = "injection",
+		  .value = "MODE",
+		  .help = "how GPUs get into containers on the nodes: cdi (default), env,\n"
+			  "external or all",
+		  .string = &w->injection },
+		{ .name = "inject",
+		  .value = "WHAT",
+		  .help = "what else containers with GPUs get: nvidia, mps, mps=FOLDER,\n"
+			  "runtimeclass=NAME; may be repeated",
+		  .list = &w->inject },
+		{ .name = "set-scheduler",
+		  .value = "NAME",
+		  .help = "for pods that ask for GPUs and name no scheduler",
+		  .string = &w->set_scheduler },
+		{ .name = "other-schedulers",
+		  .help = "pods of other schedulers that ask for nvidia.com/gpu get variables\n"
+			  "too: where kube-scheduler asks our extender",
+		  .flag = &w->other_schedulers },
+		{ .name = "linger-ms",
+		  .value = "MS",
+		  .help = "how long it serves on after SIGTERM, not ready any more, for API\n"
+			  "servers that have not heard of it yet (default 5000)",
+		  .number = &w->linger_ms,
+		  .number_max = 600000 },
+		{ .name = "log-level",
+		  .value = "LEVEL",
+		  .help = "error, warn, info, debug (default: $LOG_LEVEL, else info)",
+		  .string = &w->log_level },
+		{ .name = "log-format",
+		  .value = "FORM",
+		  .help = "logfmt or json (default logfmt)",
+		  .string = &w->log_format },
+	};
+	const struct options options = {
+		.command = "webhook",
+		.summary = "Completes pods that get GPUs as they are created, and refuses those "
+			   "that would\ngrant themselves some: an admission webhook of the API "
+			   "server.",
+		.specs = specs,
+		.spec_count = ARRAY_SIZE(specs),
+	};
+
+	return !options_done(&options, argc, argv, NULL, exit_code);
+}
+
+static const char *or_default(const char *value, const char *otherwise)
+{
+	return value && *value ? value : otherwise;
+}
+
+static void use_defaults(struct webhook *w)
+{
+	static const char *const roles[] = { "scheduler", "extender", "controller" };
+	const char *namespace = or_default(getenv("POD_NAMESPACE"), NAMESPACE_DEFAULT);
+	const char *name = getenv("SCHEDULER_NAME");
+
+	w->addr = or_default(w->addr, ADDR_DEFAULT);
+	w->cert_file = or_default(w->cert_file, CERT_DEFAULT);
+	w->key_file = or_default(w->key_file, KEY_DEFAULT);
+	w->health_addr = or_default(w->health_addr, HEALTH_DEFAULT);
+	w->log_level = or_default(w->log_level, getenv("LOG_LEVEL"));
+	if (!w->names.count && name && *name)
+		w->names.items[w->names.count++] = name;
+	for (size_t i = 0; !w->accounts.count && i < ARRAY_SIZE(roles); i++)
+		snprintf(w->default_accounts[i], ACCOUNT_MAX, "system:serviceaccount:%.63s:%s",
+			 namespace, roles[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(roles) && w->default_accounts[i][0]; i++)
+		w->accounts.items[w->accounts.count++] = w->default_accounts[i];
+}
+
+static int set_up_reviews(struct webhook *w, struct err *err)
+{
+	struct webhook_options *reviews = &w->reviews;
+	int r = 0;
+
+	*reviews = webhook_options_default;
+	if (w->names.count) {
+		reviews->schedulers = w->names.items;
+		reviews->schedulers_count = w->names.count;
+	}
+	reviews->accounts = w->accounts.items;
+	reviews->accounts_count = w->accounts.count;
+	reviews->set_scheduler = w->set_scheduler;
+	reviews->other_schedulers = w->other_schedulers;
+	if (w->injection)
+		r = webhook_injection_parse(w->injection, &reviews->injection, err);
+	for (size_t i = 0; r == 0 && i < w->inject.count; i++)
+		r = webhook_inject_add(reviews, w->inject.items[i], err);
+	return r < 0 ? r : webhook_options_check(reviews, err);
+}
+
+static int set_up_log(struct webhook *w)
+{
+	w->log = (struct log){ .fd = STDERR_FILENO, .level = LOG_INFO, .clock = &clock_system };
+	if (w->log_level && !log_level_parse(w->log_level, &w->log.level))
+		return complain("--log-level and LOG_LEVEL are error, warn, info or debug");
+	if (w->log_format && !log_format_parse(w->log_format, &w->log.format))
+		return complain("--log-format is logfmt or json");
+	return CLI_OK;
+}
+
+/* ---- the end ---- */
+
+static void server_closed(void *context)
+{
+	struct webhook *w = context;
+
+	w->server = NULL;
+	health_free(w->health);
+	w->health = NULL;
+	uv_close((uv_handle_t *)&w->linger, NULL);
+	uv_close((uv_handle_t *)&w->terminate, NULL);
+	uv_close((uv_handle_t *)&w->interrupt, NULL);
+}
+
+static void lingered(uv_timer_t *timer)
+{
+	struct webhook *w = timer->data;
+
+	webhook_server_close(w->server, GRACE_MS, server_closed, w);
+}
+
+/* The API server goes on asking until it has heard that this pod is no more, so that its
+ * requests are served for a while. */
+static void signalled(uv_signal_t *signal, int number)
+{
+	struct webhook *w = signal->data;
+
+	if (w->stopping)
+		return;
+	w->stopping = true;
+	log_info(&w->log, "stopping", LOG_STR("signal", strsignal(number)));
+	uv_timer_start(&w->linger, lingered, number == SIGINT ? 0 : w->linger_ms, 0);
+}
+
+/* ---- the beginning ---- */
+
+static bool is_ready(void *context, struct strbuf *why)
+{
+	const struct webhook *w = context;
+
+	if (w->stopping || !w->server)
+		strbuf_puts(why, w->stopping ? "stopping" : "starting");
+	return !w->stopping && w->server;
+}
+
+static void measure(void *context)
+{
+	struct webhook *w = context;
+
+	if (w->server)
+		webhook_server_measure(w->server);
+}
+
+static int start_health(struct webhook *w, struct err *err)
+{
+	const struct health_options options = { .loop = &w->loop,
+						.log = &w->log,
+						.addr = w->health_addr,
+						.metrics_addr = w->metrics_addr,
+						.metrics = w->metrics,
+						.ready = is_ready,
+						.refresh = measure,
+						.context = w };
+
+	return strcmp(w->health_addr, "none") == 0 ? 0 : health_new(&options, &w->health, err);
+}
+
+static int start(struct webhook *w, struct err *err)
+{
+	const struct webhook_server_options options = { .loop = &w->loop,
+							.log = &w->log,
+							.metrics = w->metrics,
+							.addr = w->addr,
+							.cert_file = w->cert_file,
+							.key_file = w->key_file,
+							.reviews = &w->reviews };
+	int r = start_health(w, err);
+
+	if (r == 0)
+		r = webhook_server_new(&options, &w->server, err);
+	if (r == 0)
+		log_info(&w->log, "serving reviews", LOG_STR("addr", w->addr),
+			 LOG_I64("port", webhook_server_port(w->server)));
+	return r;
+}
+
+static void watch_signal(struct webhook *w, uv_signal_t *signal, int number)
+{
+	uv_signal_init(&w->loop, signal);
+	signal->data = w;
+	uv_signal_start(signal, signalled, number);
+}
+
+/* A client more is a descriptor more: as many as the system lets us have. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int run_loop(struct webhook *w)
+{
+	struct err err = ERR_INIT;
+
+	signal(SIGPIPE, SIG_IGN);
+	raise_descriptors();
+	if (uv_loop_init(&w->loop) < 0)
+		return complain("the event loop cannot be set up");
+	w->metrics = metrics_new();
+	if (!w->metrics || start(w, &err) < 0) /* the process ends, and takes all along */
+		return complain(err.text[0] ? err.text : "out of memory");
+	uv_timer_init(&w->loop, &w->linger);
+	w->linger.data = w;
+	watch_signal(w, &w->terminate, SIGTERM);
+	watch_signal(w, &w->interrupt, SIGINT);
+	uv_run(&w->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&w->loop);
+	metrics_free(w->metrics);
+	return CLI_OK;
+}
+
+int cmd_webhook(int argc, char **argv)
+{
+	struct webhook w = { .linger_ms = NOT_READY_MS };
+	struct err err = ERR_INIT;
+	int exit_code;
+
+	if (!parse(&w, argc, argv, &exit_code))
+		return exit_code;
+	use_defaults(&w);
+	exit_code = set_up_log(&w);
+	if (exit_code != CLI_OK)
+		return exit_code;
+	if (set_up_reviews(&w, &err) < 0)
+		return complain(err.text);
+	return run_loop(&w);
+}
