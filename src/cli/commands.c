@@ -22,7 +22,7 @@ static const struct command commands[] = {
 	{ "webhook", false, "checks and completes pods as they are created", cmd_webhook },
 	{ "agent", false, "reports the GPUs of a node", NULL },
 	{ "controller", false, "keeps claims and gangs up to date", NULL },
-	{ "certs", false, "makes certificates for the webhook", NULL },
+	{ "certs", false, "makes and renews the certificate of the webhook", cmd_certs },
 	{ "lab", false, "serves a simulated cluster", NULL },
 	{ "explain", true, "says why a pod is where it is, or waits", NULL },
 	{ "whatif", true, "says where a pod would go", NULL },

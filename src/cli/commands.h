@@ -26,6 +26,7 @@ enum cli_exit {
  * version go to `out`, complaints to `complaints`; commands use stdout and stderr. */
 int commands_run(int argc, char **argv, FILE *out, FILE *complaints);
 
+int cmd_certs(int argc, char **argv);
 int cmd_demo(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);

@@ -21,10 +21,11 @@
  *
  * A claim is written at most every CLAIM_PAUSE_MS (CLAIM_MESSAGE_MS if only the message is
  * another), once at a time, CLAIM_WRITES_MAX of all together, in the background, behind all
- * Bindings.  A write is a merge patch of the status that carries the claim's uid and
- * resourceVersion: what comes next depends on what is there, and another scheduler may have
- * written meanwhile.  After each the cache must show a later version before the next.  What
- * the status says already is not written.
+ * Bindings.  A write is a merge patch of the status that carries the claim's resourceVersion:
+ * what comes next depends on what is there, and another scheduler may have written meanwhile.
+ * (The server ignores a uid in it, but no other claim of that name ever had that version.)
+ * After each the cache must show a later version before the next.  What the status says
+ * already is not written.
  *
  * Several schedulers may have pods of one claim.  All see who is bound; of pods that are not,
  * each knows only what its own calls below said.  What another has written about pods of

@@ -190,8 +190,6 @@ void claim_put_patch(const struct claim *claim, const struct kube_object *object
 	json_open_object(&w);
 	json_add_key(&w, "metadata");
 	json_open_object(&w);
-	json_add_key(&w, "uid");
-	json_add_str(&w, object->uid);
 	json_add_key(&w, "resourceVersion");
 	json_add_str(&w, object->version);
 	json_close_object(&w);

@@ -121,6 +121,16 @@ static inline void fake_event(const char *type, const struct fake_lease *lease)
 	}
 }
 
+static inline bool fake_is_watched(void)
+{
+	for (size_t i = 0; i < SERVER_CONNECTIONS; i++) {
+		struct server_connection *at = s.server.connections[i];
+		if (at && at->answer.how == SERVER_OPEN && !at->busy)
+			return true;
+	}
+	return false;
+}
+
 /* Another scheduler, or an administrator. */
 static inline struct fake_lease *fake_put(const char *name, const char *node, const char *entries)
 {
@@ -307,6 +317,23 @@ static inline void fake_list(struct server_answer *ret)
 	ret->body = fake.reply.s;
 }
 
+/* Begins with what has changed since the version that is asked for. */
+static inline void fake_watch(const char *path, struct server_answer *ret)
+{
+	const char *since = strstr(path, "resourceVersion=");
+	unsigned version = since ? (unsigned)strtoul(since + 16, NULL, 10) : 0;
+	strbuf_reset(&fake.reply);
+	for (size_t i = 0; i < FAKE_MAX; i++) {
+		if (!fake.leases[i].exists || fake.leases[i].version <= version)
+			continue;
+		strbuf_puts(&fake.reply, "{\"type\":\"MODIFIED\",\"object\":");
+		fake_write_lease(&fake.leases[i], &fake.reply);
+		strbuf_puts(&fake.reply, "}\n");
+	}
+	ret->how = SERVER_OPEN;
+	ret->body = fake.reply.s;
+}
+
 static inline void fake_leases(const struct server_request *request, struct server_answer *ret)
 {
 	char name[64] = "";
@@ -314,8 +341,7 @@ static inline void fake_leases(const struct server_request *request, struct serv
 	if (strstr(request->path, "sendInitialEvents")) {
 		fake_status(ret, 400, "BadRequest");
 	} else if (strstr(request->path, "watch=")) {
-		ret->how = SERVER_OPEN;
-		ret->body = "";
+		fake_watch(request->path, ret);
 	} else if (strcmp(request->method, "GET") != 0) {
 		fake_write(request, name, ret);
 	} else if (!*name) {

@@ -120,11 +120,19 @@ static inline void stage_run(enum lock_mode mode)
 	locks_activate(stage.locks, true);
 }
 
+/* Until locks can be taken and events come. */
+static inline void stage_begin(void)
+{
+	wait_for(&stage.ready);
+	while (!fake_is_watched())
+		uv_run(&s.loop, UV_RUN_ONCE);
+}
+
 static inline void stage_open(enum lock_mode mode)
 {
 	fake_start();
 	stage_run(mode);
-	wait_for(&stage.ready);
+	stage_begin();
 	strbuf_reset(&fake.lines);
 }
 

@@ -25,7 +25,7 @@ TEST(the_mode_is_recorded_before_the_first_lock)
 				    .holds_count = 1 };
 	struct lock *lock;
 	CHECK_INT(locks_take(stage.locks, "n1", &entry, stage_done, NULL, &lock, NULL), -EAGAIN);
-	wait_for(&stage.ready);
+	stage_begin();
 	CHECK_STR(fake.lines.s, "POST lock-mode ");
 	CHECK_STR(fake_lease("lock-mode")->holder, "node");
 	entry.attempt = 0;
@@ -122,7 +122,7 @@ TEST(a_lost_answer_is_looked_up)
 			if (exists)
 				fake_put("gpus-n1", "n1", "[]");
 			stage_run(LOCKS_BY_NODE);
-			wait_for(&stage.ready);
+			stage_begin();
 			strbuf_reset(&fake.lines);
 			fake.fault = faults[i];
 			struct taken *a = stage_take("n1", "a", "GPU-0");
@@ -260,7 +260,7 @@ TEST(entries_of_others_are_shown_and_collected_if_nobody_binds_them)
 			 "c", "7", "3", "GPU-2") "," ENTRY("gone", "7", "4", "GPU-3") "]");
 	stage_run(LOCKS_BY_NODE);
 	stage.states[2] = LOCK_POD_BOUND;
-	wait_for(&stage.ready);
+	stage_begin();
 	CHECK(strstr(stage.guests.s, "+n1/u-a:1 ") && strstr(stage.guests.s, "+n1/u-gone:1 "));
 	stage_until(&stage.guests, "-n1/u-a ");
 	stage_until(&stage.guests, "-n1/u-b ");
@@ -295,7 +295,7 @@ TEST(who_is_not_active_collects_nothing)
 	fake_put("gpus-n1", "n1", "[" ENTRY("gone", "7", "4", "GPU-3") "]");
 	stage_run(LOCKS_BY_NODE);
 	locks_activate(stage.locks, false);
-	wait_for(&stage.ready);
+	stage_begin();
 	uv_timer_t timer;
 	uv_timer_init(&s.loop, &timer);
 	uv_timer_start(&timer, (uv_timer_cb)uv_stop, 0, 0);
@@ -443,7 +443,7 @@ TEST(a_lease_that_cannot_be_read_is_left_alone)
 	fake_start();
 	fake_put("gpus-n1", "n1", "[{\"pod\":1}]");
 	stage_run(LOCKS_BY_NODE);
-	wait_for(&stage.ready);
+	stage_begin();
 	struct taken *a = stage_take("n1", "a", "GPU-0");
 	stage_wait(a);
 	CHECK_INT(a->outcome, LOCK_REFUSED);

@@ -22,6 +22,7 @@ from harness.client import Client  # noqa: E402
 from harness.etcd import PREFIXES, Etcd  # noqa: E402
 from harness.scenes import (  # noqa: E402
     CLAIMS,
+    LEASES,
     PODS,
     SCENES,
     STATUSES,
@@ -343,6 +344,21 @@ def a_lock_is_collected_without_a_fence(stage):
 def a_lock_is_deleted_without_a_fence(stage):
     stage.lock(entry(stage.pod()))
     stage.unlock()
+
+
+@scene()
+def a_lock_that_is_deleted_stays_as_long_as_it_holds_something(stage):
+    pod, other = stage.pod(), stage.pod("q")
+    kept = ["gpu.scheduling/locks"]
+    stage.lock(entry(pod), finalizers=kept)
+    stage.unlock()
+    stage.bind(pod)
+    stage.lock(entry(pod), entry(other, [share("GPU-2")]), finalizers=kept)
+    stage.finish(pod)
+    stage.fence(other)
+    stage.lock()
+    gone = stage.client.get(f"{LEASES}/gpus-{stage.node}")
+    equal(gone.code, 404, "the Lease after its last entry has gone")
 
 
 @scene("the pod is unbound as it was")

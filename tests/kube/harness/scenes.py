@@ -141,7 +141,7 @@ class Stage:
         self.pods[f"{PODS}/{name}"] = pod
         return pod
 
-    def lock(self, *entries, name=None, node=None, labels=None, text=None):
+    def lock(self, *entries, name=None, node=None, labels=None, text=None, finalizers=None):
         """Write just these entries into the Lease of the node."""
         node = node or self.node
         notes = {
@@ -150,6 +150,8 @@ class Stage:
         }
         labels = {"gpu.scheduling/managed": "true"} if labels is None else labels
         metadata = {"name": name or f"gpus-{node}", "annotations": notes, "labels": labels}
+        if finalizers:
+            metadata["finalizers"] = finalizers
         return self.put(LEASES, {"metadata": metadata, "spec": {}})
 
     def lock_card(self, number, card, *entries, holder=None, label=None):

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* certs.c - `gpu-scheduler certs`: the webhook's certificate, made and renewed. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/attr.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "kube/client.h"
+#include "kube/config.h"
+#include "webhook/certs_keep.h"
+
+#define NAMESPACE_DEFAULT "gpu-scheduler"
+#define SERVICE_DEFAULT	  "gpu-scheduler-webhook"
+#define SECRET_DEFAULT	  "gpu-scheduler-webhook-cert"
+#define HOUR_MS		  UINT64_C(3600000)
+#define AGAIN_MS	  UINT64_C(60000) /* after a failure, where it goes on for ever */
+#define SETTLE_S_MAX	  600
+#define NAMES_OWN	  2 /* <service>.<namespace>.svc, and that in cluster.local */
+
+struct certs_run {
+	/* As given. */
+	const char *kubeconfig, *master, *folder, *namespace, *service, *secret, *configuration;
+	struct option_list names;
+	uint64_t days, renew_days, overlap_hours, settle_s, every_hours;
+
+	char service_name[256], service_long[288];
+	uv_loop_t loop;
+	uv_timer_t timer;
+	struct log log;
+	struct kube_config *config;
+	struct kube_client *client;
+	struct certs_keep *keep;
+	struct certs_keep_options options;
+	int exit_code;
+};
+
+static int complain(const char *text)
+{
+	fprintf(stderr, "gpu-scheduler certs: %s\n", text);
+	return CLI_USAGE;
+}
+
+static bool parse(struct certs_run *r, int argc, char **argv, int *exit_code)
+{
+	const struct option_spec specs[] = {
+		{ .name = "dir",
+		  .value = "FOLDER",
+		  .help = "write ca.crt, tls.crt and tls.key there, not a Secret",
+		  .string = &r->folder },
+		{ .name = "namespace",
+		  .letter = 'n',
+		  .value = "NAME",
+		  .help = "of the service and the Secret (default: the pod's own,\n"
+			  "else " NAMESPACE_DEFAULT ")",
+		  .string = &r->namespace },
+		{ .name = "service",
+		  .value = "NAME",
+		  .help = "whom the certificate is for (default " SERVICE_DEFAULT ")",
+		  .string = &r->service },
+		{ .name = "name",
+		  .value = "NAME",
+		  .help = "another name or IP address that it is for; may be repeated",
+		  .list = &r->names },
+		{ .name = "secret",
+		  .value = "NAME",
+		  .help = "where it is kept (default " SECRET_DEFAULT ")",
+		  .string = &r->secret },
+		{ .name = "configuration",
+		  .value = "NAME",
+		  .help = "the webhook configurations whose caBundle is set (default\n"
+			  "" SERVICE_DEFAULT ", or none with --dir; none: none)",
+		  .string = &r->configuration },
+		{ .name = "days",
+		  .value = "N",
+		  .help = "how long it is valid (default 365)",
+		  .number = &r->days,
+		  .number_min = 1,
+		  .number_max = 3650 },
+		{ .name = "renew-before",
+		  .value = "DAYS",
+		  .help = "before its end a new one is made (default 90)",
+		  .number = &r->renew_days,
+		  .number_max = 3650 },
+		{ .name = "overlap",
+		  .value = "HOURS",
+		  .help = "so long the old authority is trusted beside the new (default 24)",
+		  .number = &r->overlap_hours,
+		  .number_max = 24 * 365 },
+		{ .name = "settle",
+		  .value = "SECONDS",
+		  .help = "between trusting a new authority and using it (default 10)",
+		  .number = &r->settle_s,
+		  .number_max = SETTLE_S_MAX },
+		{ .name = "every",
+		  .value = "HOURS",
+		  .help = "look again so often, and do not end (default: once)",
+		  .number = &r->every_hours,
+		  .number_min = 1,
+		  .number_max = 24 * 365 },
+		{ .name = "kubeconfig",
+		  .value = "FILE",
+		  .help = "how to reach the cluster (default: $KUBECONFIG,\n"
+			  "~/.kube/config, the pod's own account)",
+		  .string = &r->kubeconfig },
+		{ .name = "master",
+		  .value = "URL",
+		  .help = "the API server, whatever the kubeconfig says",
+		  .string = &r->master },
+	};
+	const struct options options = {
+		.command = "certs",
+		.summary = "Make the certificate of the webhook and the authority that signs it, "
+			   "renew them\nin time, and tell the API server whom to trust.  Does "
+			   "nothing while all is well.",
+		.specs = specs,
+		.spec_count = ARRAY_SIZE(specs),
+	};
+
+	return options_done(&options, argc, argv, NULL, exit_code);
+}
+
+/* What has been done, for people and for logs. */
+static void report(const struct certs_run *r, const struct certs_kept *kept)
+{
+	char until[CLOCK_TEXT_MAX];
+
+	clock_format(kept->until_s * 1000000000, until);
+	if (kept->renewed)
+		log_info(&r->log, "made a certificate", LOG_STR("why", kept->why),
+			 LOG_STR("until", until), LOG_U64("configurations", kept->told));
+	else
+		log_info(&r->log, "the certificate is good", LOG_STR("until", until),
+			 LOG_U64("configurations", kept->told));
+}
+
+static void start_round(struct certs_run *r);
+
+static void on_timer(uv_timer_t *timer)
+{
+	start_round(timer->data);
+}
+
+static void on_client_closed(void *context)
+{
+	(void)context;
+}
+
+static void stop(struct certs_run *r)
+{
+	uv_close((uv_handle_t *)&r->timer, NULL);
+	if (r->client)
+		kube_client_close(r->client, on_client_closed, NULL);
+	r->client = NULL;
+}
+
+/* The round is over, but its memory must not go before this returns. */
+static void on_over(uv_timer_t *timer)
+{
+	struct certs_run *r = timer->data;
+
+	certs_keep_free(r->keep);
+	r->keep = NULL;
+	if (!r->every_hours)
+		stop(r);
+	else
+		uv_timer_start(&r->timer, on_timer,
+			       r->exit_code == CLI_OK ? r->every_hours * HOUR_MS : AGAIN_MS, 0);
+}
+
+static void on_done(void *context, int rc, const struct certs_kept *kept, const struct err *err)
+{
+	struct certs_run *r = context;
+
+	r->exit_code = rc < 0 ? CLI_NO : CLI_OK;
+	if (rc < 0)
+		log_error(&r->log, "the certificate is not in order", LOG_STR("error", err->text));
+	else
+		report(r, kept);
+	uv_timer_start(&r->timer, on_over, 0, 0);
+}
+
+static void start_round(struct certs_run *r)
+{
+	struct err err = ERR_INIT;
+
+	if (certs_keep_start(&r->options, &r->keep, &err) < 0)
+		on_done(r, -err.code, NULL, &err);
+}
+
+/* The namespace that is meant, once it is known where we run. */
+static const char *namespace_of(const struct certs_run *r)
+{
+	if (r->namespace)
+		return r->namespace;
+	return r->config && r->config->in_cluster ? r->config->namespace : NAMESPACE_DEFAULT;
+}
+
+static int connect_to_cluster(struct certs_run *r, struct err *err)
+{
+	const struct kube_config_source source = { .path = r->kubeconfig, .master = r->master };
+	struct kube_client_options options = { .loop = &r->loop,
+					       .clock = &clock_system,
+					       .log = &r->log };
+	int rc = kube_config_load(&source, &r->config, err);
+
+	if (rc < 0)
+		return rc;
+	options.config = r->config;
+	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
+		return err_set(err, EIO, "the system gives no random numbers");
+	return kube_client_new(&options, &r->client, err);
+}
+
+static int order_names(struct certs_run *r, struct certs_order *order, struct err *err)
+{
+	const char *service = r->service ? r->service : SERVICE_DEFAULT;
+	size_t room = sizeof(r->service_name);
+
+	if ((size_t)snprintf(r->service_name, room, "%s.%s.svc", service, namespace_of(r)) >= room)
+		return err_set(err, EINVAL, "the name of the service is too long");
+	snprintf(r->service_long, sizeof(r->service_long), "%s.cluster.local", r->service_name);
+	if (r->names.count + NAMES_OWN > CERTS_NAMES_MAX)
+		return err_set(err, EINVAL, "--name may be given at most %d times",
+			       CERTS_NAMES_MAX - NAMES_OWN);
+	order->names[0] = r->service_name;
+	order->names[1] = r->service_long;
+	for (size_t i = 0; i < r->names.count; i++)
+		order->names[NAMES_OWN + i] = r->names.items[i];
+	order->names_count = NAMES_OWN + r->names.count;
+	return certs_order_check(order, err);
+}
+
+static const char *configuration_of(const struct certs_run *r)
+{
+	if (!r->configuration)
+		return r->folder ? NULL : SERVICE_DEFAULT;
+	return strcmp(r->configuration, "none") == 0 ? NULL : r->configuration;
+}
+
+static int prepare(struct certs_run *r, struct err *err)
+{
+	bool remote = !r->folder || configuration_of(r);
+	int rc = remote ? connect_to_cluster(r, err) : 0;
+
+	if (rc < 0)
+		return rc;
+	r->options = (struct certs_keep_options){
+		.loop = &r->loop,
+		.clock = &clock_system,
+		.client = r->client,
+		.order = { .days = (uint32_t)r->days,
+			   .renew_days = (uint32_t)r->renew_days,
+			   .overlap_hours = (uint32_t)r->overlap_hours },
+		.folder = r->folder,
+		.namespace = namespace_of(r),
+		.secret = r->secret ? r->secret : SECRET_DEFAULT,
+		.configuration = configuration_of(r),
+		.settle_ms = (uint32_t)(r->settle_s * 1000),
+		.done = on_done,
+		.context = r,
+	};
+	return order_names(r, &r->options.order, err);
+}
+
+static void run(struct certs_run *r)
+{
+	struct err err = ERR_INIT;
+
+	uv_loop_init(&r->loop);
+	uv_timer_init(&r->loop, &r->timer);
+	r->timer.data = r;
+	if (prepare(r, &err) < 0) {
+		r->exit_code = complain(err.text);
+		stop(r);
+	} else {
+		start_round(r);
+	}
+	uv_run(&r->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&r->loop);
+	kube_config_free(r->config);
+}
+
+int cmd_certs(int argc, char **argv)
+{
+	struct certs_run r = {
+		.days = CERTS_DAYS,
+		.renew_days = CERTS_RENEW_DAYS,
+		.overlap_hours = CERTS_OVERLAP_HOURS,
+		.settle_s = CERTS_SETTLE_MS / 1000,
+		.log = { .fd = STDERR_FILENO, .level = LOG_INFO, .clock = &clock_system },
+	};
+	int exit_code;
+
+	if (parse(&r, argc, argv, &exit_code))
+		return exit_code;
+	run(&r);
+	return r.exit_code;
+}
