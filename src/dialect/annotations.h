@@ -18,6 +18,9 @@
  *	{"node":"dgx-07","gpus":[{"id":0,...},{"id":1,...}],
  *	 "containers":{"main":{"gpus":[0,1]}},...}
  *
+ * A pod that a map pins has its "index" there too, for pods of a Deployment have it nowhere
+ * else.  What a pod carries is read back by decided.h.
+ *
  * MIG slices and shares under MPS are named by UUID, as is all else in the same value.
  */
 #ifndef GS_DIALECT_ANNOTATIONS_H
