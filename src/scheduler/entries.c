@@ -45,7 +45,7 @@ static int read_number(const struct json *object, const char *key, int64_t min, 
 static int read_slice(const struct json *mig, struct arena *arena, struct lock_hold *hold,
 		      struct err *err)
 {
-	int64_t start;
+	int64_t start = 0;
 	int rc = read_str(mig, "profile", PROFILE_MAX, arena, &hold->mig_profile, err);
 
 	if (rc == 0)
@@ -57,7 +57,7 @@ static int read_slice(const struct json *mig, struct arena *arena, struct lock_h
 
 static int read_share(const struct json *value, struct lock_hold *hold, struct err *err)
 {
-	int64_t core, mem;
+	int64_t core = 0, mem = 0;
 	int rc = read_number(value, "coreMilli", 0, CORE_WHOLE, &core, err);
 
 	if (rc == 0)
@@ -102,7 +102,7 @@ static int read_holds(const struct json *value, struct arena *arena, struct lock
 static int read_gang(const struct json *gang, struct arena *arena, struct lock_entry *entry,
 		     struct err *err)
 {
-	int64_t members;
+	int64_t members = 0;
 	int rc = read_str(gang, "name", NAME_MAX_B, arena, &entry->gang, err);
 
 	if (rc == 0)
@@ -115,7 +115,7 @@ static int read_gang(const struct json *gang, struct arena *arena, struct lock_e
 static int read_entry(const struct json *value, struct arena *arena, struct lock_entry *entry,
 		      struct err *err)
 {
-	int64_t attempt;
+	int64_t attempt = 0;
 	int rc = read_str(value, "pod", UID_MAX, arena, &entry->uid, err);
 
 	if (rc == 0)

@@ -89,22 +89,22 @@ enum record_chain { BY_POD, BY_GANG, RECORD_CHAINS };
 struct record {
 	struct lock_entry entry;
 	struct cell *cell;
-	struct claim *claim; /* of the lock of ours that it belongs to; NULL: of none */
+	struct claim *claim;		/* of the lock of ours that it belongs to; NULL: of none */
 	const char *key[RECORD_CHAINS]; /* NULL: not in that chain */
 	struct record *prev[RECORD_CHAINS], *next[RECORD_CHAINS];
 	struct link due; /* among orphans, dead ones, or those to be judged again */
 	uint64_t due_ms;
 	struct kube_writing *judging;
-	bool fencing;		/* that one is the patch, not the GET before it */
-	uint64_t serial;	/* grows with each record that comes into a Lease */
-	uint64_t dead_serial;	/* of the moment when it was found dead */
-	bool listed;		/* it is in its Lease as we know that */
-	bool kept;		/* while a new state of the Lease is read */
-	bool mine;		/* made by this process: no guest */
-	bool shown;		/* came() was called */
-	bool bound;		/* its pod is, by it */
+	bool fencing;	      /* that one is the patch, not the GET before it */
+	uint64_t serial;      /* grows with each record that comes into a Lease */
+	uint64_t dead_serial; /* of the moment when it was found dead */
+	bool listed;	      /* it is in its Lease as we know that */
+	bool kept;	      /* while a new state of the Lease is read */
+	bool mine;	      /* made by this process: no guest */
+	bool shown;	      /* came() was called */
+	bool bound;	      /* its pod is, by it */
 	bool dead;
-	bool leaving;		/* given up by us; to be fenced and dropped */
+	bool leaving; /* given up by us; to be fenced and dropped */
 };
 
 enum claim_state { CLAIM_IDLE, CLAIM_WAITING, CLAIM_SENT, CLAIM_IN };
@@ -145,8 +145,8 @@ struct cell {
 	uint32_t index;	   /* of the card, with --locks=gpu */
 	char *card;	   /* that it is about, or NULL */
 	char *card_wanted; /* that it is to be about; NULL: it is fine */
-	bool verify;	   /* the card has changed, and not by the watch: look at all of the node */
-	bool refresh;	   /* is to be read again */
+	bool verify;  /* the card has changed, and not by the watch: look at all of the node */
+	bool refresh; /* is to be read again */
 	bool exists, deleting, has_finalizer;
 	char *unreadable; /* why nothing can be done with it; NULL: it is fine */
 	char uid[KUBE_UID_MAX + 1];

@@ -196,9 +196,9 @@ static inline unsigned fake_count(const char *text, const char *what)
 /* A whole card that two hold: the worst that can be. */
 static inline void fake_look(const struct fake_lease *lease)
 {
-	for (char card = '0'; card <= '9'; card++) {
+	for (unsigned card = 0; card < 10; card++) {
 		char text[64];
-		snprintf(text, sizeof(text), "\"GPU-%c\",\"coreMilli\":1000", card);
+		snprintf(text, sizeof(text), "\"GPU-%u\",\"coreMilli\":1000", card);
 		if (fake_count(lease->entries, text) > 1)
 			fake.overbooked = true;
 	}
