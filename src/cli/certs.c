@@ -87,7 +87,8 @@ static bool parse(struct certs_run *r, int argc, char **argv, int *exit_code)
 		  .number_max = 3650 },
 		{ .name = "renew-before",
 		  .value = "DAYS",
-		  .help = "before its end a new one is made (default 90)",
+		  .help = "before its end a new one is made (default 90, at most a third\n"
+			  "of its days)",
 		  .number = &r->renew_days,
 		  .number_max = 3650 },
 		{ .name = "overlap",
@@ -293,7 +294,7 @@ int cmd_certs(int argc, char **argv)
 {
 	struct certs_run r = {
 		.days = CERTS_DAYS,
-		.renew_days = CERTS_RENEW_DAYS,
+		.renew_days = UINT64_MAX,
 		.overlap_hours = CERTS_OVERLAP_HOURS,
 		.settle_s = CERTS_SETTLE_MS / 1000,
 		.log = { .fd = STDERR_FILENO, .level = LOG_INFO, .clock = &clock_system },
@@ -302,6 +303,8 @@ int cmd_certs(int argc, char **argv)
 
 	if (parse(&r, argc, argv, &exit_code))
 		return exit_code;
+	if (r.renew_days == UINT64_MAX)
+		r.renew_days = MIN(CERTS_RENEW_DAYS, r.days / 3);
 	run(&r);
 	return r.exit_code;
 }

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include "kube_fixture.h"
+
+#include <ftw.h>
+#include <sys/stat.h>
+
+#include "base/attr.h"
+#include "kube/base64.h"
+#include "webhook/certs_files.h"
+#include "webhook/certs_keep.h"
+#include "webhook/certs_objects.h"
+#include "wire/json.h"
+#include "wire/json_write.h"
+
+#define NOW_S	INT64_C(1800000000)
+#define SECRET	"/api/v1/namespaces/ml/secrets"
+#define HOOKS	"/apis/admissionregistration.k8s.io/v1/"
+#define MUTATE	HOOKS "mutatingwebhookconfigurations/hooks"
+#define GUARD	HOOKS "validatingwebhookconfigurations/hooks"
+#define MANAGER "?fieldManager=gpu-scheduler"
+#define MISSING                                                                         \
+	"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":" \
+	"\"NotFound\","                                                                 \
+	"\"code\":404}"
+#define CONFLICT                                                                        \
+	"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":" \
+	"\"Conflict\","                                                                 \
+	"\"code\":409}"
+
+struct round {
+	bool over;
+	int rc;
+	struct certs_kept kept;
+	char why[256], error[ERR_TEXT_MAX];
+};
+
+static void on_done(void *context, int rc, const struct certs_kept *kept, const struct err *err)
+{
+	struct round *round = context;
+
+	CHECK(!round->over);
+	round->over = true;
+	round->rc = rc;
+	round->kept = *kept;
+	snprintf(round->why, sizeof(round->why), "%s", kept->why);
+	snprintf(round->error, sizeof(round->error), "%s", err ? err->text : "");
+}
+
+static const struct certs_order order = { .names = { "hook.ml.svc" },
+					  .names_count = 1,
+					  .days = 365,
+					  .renew_days = 90,
+					  .overlap_hours = 24 };
+
+static struct round run_round(const struct certs_keep_options *more)
+{
+	struct clock_manual clock;
+	struct certs_keep_options options = *more;
+	struct round round = { 0 };
+	struct certs_keep *keep = NULL;
+	struct err err = ERR_INIT;
+
+	clock_manual_init(&clock, NOW_S * 1000000000);
+	options.loop = &s.loop;
+	options.clock = &clock.clock;
+	options.client = s.client;
+	options.order = order;
+	options.done = on_done;
+	options.context = &round;
+	CHECKF(certs_keep_start(&options, &keep, &err) == 0, "%s", err.text);
+	wait_for(&round.over);
+	certs_keep_free(keep);
+	return round;
+}
+
+static const struct certs_keep_options in_secret = {
+	.namespace = "ml", .secret = "cert", .configuration = "hooks", .settle_ms = 1
+};
+
+static void put_base64(struct strbuf *out, const struct strbuf *text)
+{
+	strbuf_putc(out, '"');
+	base64_encode(out, text->s, text->len);
+	strbuf_putc(out, '"');
+}
+
+/* A Secret and a configuration with these, as the API server has them. */
+static void put_secret(struct strbuf *out, const struct certs *certs, const char *annotation)
+{
+	strbuf_addf(out,
+		    "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"type\":\"kubernetes.io/tls\","
+		    "\"metadata\":{\"namespace\":\"ml\",\"name\":\"cert\",\"uid\":\"u\","
+		    "\"resourceVersion\":\"7\",\"annotations\":{\"%s\":\"x\"}},"
+		    "\"data\":{\"other\":\"eA==\",\"ca.crt\":",
+		    annotation);
+	put_base64(out, &certs->ca);
+	strbuf_puts(out, ",\"tls.crt\":");
+	put_base64(out, &certs->cert);
+	strbuf_puts(out, ",\"tls.key\":");
+	put_base64(out, &certs->key);
+	strbuf_puts(out, "}}");
+}
+
+static void put_hooks(struct strbuf *out, const struct strbuf *bundle)
+{
+	strbuf_puts(out, "{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"caBundle\":");
+	put_base64(out, bundle);
+	strbuf_puts(out, "}},{\"name\":\"b\",\"clientConfig\":{\"caBundle\":");
+	put_base64(out, bundle);
+	strbuf_puts(out, "}}]}");
+}
+
+static void make(struct certs *certs, const char *name)
+{
+	struct certs_order wanted = order;
+
+	wanted.names[0] = name;
+	CHECK(certs_make(&wanted, NOW_S, certs, NULL) == 0);
+}
+
+TEST(the_first_round_tells_whom_to_trust_and_stores)
+{
+	setup();
+	s.script[0] = (struct server_answer){ .code = 404, .body = MISSING };
+	s.script[1] = (struct server_answer){
+		.code = 200, .body = "{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{}}]}"
+	};
+	s.script[2] = (struct server_answer){ .code = 200, .body = "{}" };
+	s.script[3] = (struct server_answer){ .code = 404, .body = MISSING };
+	s.script[4] = (struct server_answer){ .code = 201, .body = "{}" };
+	struct round round = run_round(&in_secret);
+	CHECKF(round.rc == 0, "%s", round.error);
+	CHECK(round.kept.renewed && round.kept.stored);
+	CHECK_INT(round.kept.told, 1);
+	CHECK_INT(round.kept.until_s, NOW_S + 365 * 86400);
+	CHECK_STR(s.lines, "GET " SECRET "/cert\nGET " MUTATE "\nPATCH " MUTATE MANAGER
+			   "\nGET " GUARD "\nPOST " SECRET MANAGER "\n");
+	teardown();
+}
+
+TEST(a_round_with_nothing_to_do_only_reads)
+{
+	struct certs certs CLEANUP(certs_done) = CERTS_INIT;
+	struct strbuf secret CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct strbuf hooks CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	setup();
+	make(&certs, "hook.ml.svc");
+	put_secret(&secret, &certs, "y");
+	put_hooks(&hooks, &certs.ca);
+	s.script[0] = (struct server_answer){ .code = 200, .body = secret.s };
+	s.script[1] = (struct server_answer){ .code = 200, .body = hooks.s };
+	struct round round = run_round(&in_secret);
+	CHECKF(round.rc == 0, "%s", round.error);
+	CHECK(!round.kept.renewed && !round.kept.stored && !round.kept.told);
+	CHECK_STR(s.lines, "GET " SECRET "/cert\nGET " MUTATE "\nGET " GUARD "\n");
+	teardown();
+}
+
+TEST(a_new_authority_is_trusted_before_it_is_used)
+{
+	struct certs certs CLEANUP(certs_done) = CERTS_INIT;
+	struct strbuf secret CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct strbuf hooks CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	setup();
+	make(&certs, "hook.elsewhere.svc");
+	put_secret(&secret, &certs, "y");
+	put_hooks(&hooks, &certs.ca);
+	s.script[0] = (struct server_answer){ .code = 200, .body = secret.s };
+	s.script[1] = (struct server_answer){ .code = 200, .body = hooks.s };
+	s.script[2] = (struct server_answer){ .code = 200, .body = "{}" };
+	s.script[3] = (struct server_answer){ .code = 200, .body = hooks.s };
+	s.script[4] = (struct server_answer){ .code = 200, .body = "{}" };
+	struct round round = run_round(&in_secret);
+	CHECKF(round.rc == 0, "%s", round.error);
+	CHECK_INT(round.kept.told, 2);
+	CHECK_STR(round.why, "the certificate is not for hook.ml.svc");
+	CHECK_STR(s.lines,
+		  "GET " SECRET "/cert\nGET " MUTATE "\nPATCH " MUTATE MANAGER "\nGET " GUARD
+		  "\nPATCH " GUARD MANAGER "\nPUT " SECRET "/cert" MANAGER "\n");
+	CHECK(strstr(s.body, "\"uid\":\"u\"") && strstr(s.body, "\"other\":\"eA==\""));
+	teardown();
+}
+
+TEST(nothing_is_stored_that_could_not_be_told)
+{
+	struct certs certs CLEANUP(certs_done) = CERTS_INIT;
+	struct strbuf secret CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct strbuf hooks CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	setup();
+	make(&certs, "hook.elsewhere.svc");
+	put_secret(&secret, &certs, "y");
+	put_hooks(&hooks, &certs.ca);
+	s.script[0] = (struct server_answer){ .code = 200, .body = secret.s };
+	s.script[1] = (struct server_answer){ .code = 200, .body = hooks.s };
+	s.script[2] = (struct server_answer){
+		.code = 403, .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"code\":403}"
+	};
+	struct round round = run_round(&in_secret);
+	CHECK(round.rc < 0 && strstr(round.error, "hooks"));
+	CHECK(!round.kept.stored);
+	CHECK_STR(s.lines, "GET " SECRET "/cert\nGET " MUTATE "\nPATCH " MUTATE MANAGER "\n");
+	teardown();
+}
+
+TEST(a_round_begins_anew_when_somebody_else_wrote)
+{
+	struct certs certs CLEANUP(certs_done) = CERTS_INIT;
+	struct strbuf secret CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct certs_keep_options alone = in_secret;
+
+	setup();
+	alone.configuration = NULL;
+	make(&certs, "hook.ml.svc");
+	put_secret(&secret, &certs, "y");
+	s.script[0] = (struct server_answer){ .code = 404, .body = MISSING };
+	s.script[1] = (struct server_answer){ .code = 409, .body = CONFLICT };
+	s.script[2] = (struct server_answer){ .code = 200, .body = secret.s };
+	struct round round = run_round(&alone);
+	CHECKF(round.rc == 0, "%s", round.error);
+	CHECK(!round.kept.stored && !round.kept.renewed);
+	CHECK_STR(s.lines, "GET " SECRET "/cert\nPOST " SECRET MANAGER "\nGET " SECRET "/cert\n");
+	teardown();
+}
+
+TEST(a_secret_of_cert_manager_is_left_alone)
+{
+	struct certs certs CLEANUP(certs_done) = CERTS_INIT;
+	struct strbuf secret CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	setup();
+	put_secret(&secret, &certs, "cert-manager.io/certificate-name");
+	s.script[0] = (struct server_answer){ .code = 200, .body = secret.s };
+	struct round round = run_round(&in_secret);
+	CHECK(round.rc == -EEXIST);
+	CHECK_STR(round.error, "Secret ml/cert is kept by cert-manager");
+	CHECK_STR(s.lines, "GET " SECRET "/cert\n");
+	teardown();
+}
+
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+	(void)stat, (void)type, (void)ftw;
+	return remove(path);
+}
+
+TEST(files_are_written_once_and_the_key_is_its_owners)
+{
+	char base[] = "/tmp/certs-test-XXXXXX", folder[64], key[80];
+	struct certs read CLEANUP(certs_done) = CERTS_INIT;
+	struct certs_keep_options options = { .folder = folder };
+	struct stat stat_of;
+
+	setup();
+	CHECK(mkdtemp(base));
+	snprintf(folder, sizeof(folder), "%s/pki", base);
+	snprintf(key, sizeof(key), "%s/tls.key", folder);
+	struct round round = run_round(&options);
+	CHECKF(round.rc == 0, "%s", round.error);
+	CHECK(round.kept.renewed && round.kept.stored);
+	CHECK(stat(key, &stat_of) == 0 && (stat_of.st_mode & 0777) == 0600);
+	CHECK(certs_files_read(folder, &read, NULL) == 0);
+	CHECK(certs_check(&read, &order, NOW_S, NULL) == 0);
+	round = run_round(&options);
+	CHECK(round.rc == 0 && !round.kept.renewed && !round.kept.stored);
+	CHECK_STR(s.lines, "");
+	nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	teardown();
+}
+
+TEST(a_patch_sets_the_bundle_of_every_webhook_that_lacks_it)
+{
+	static const char text[] =
+		"{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"caBundle\":\"b2xk\"}},"
+		"{\"name\":\"b\",\"clientConfig\":{\"caBundle\":\"bmV3\"}},"
+		"{\"name\":\"c\",\"clientConfig\":{}}]}";
+	struct strbuf bundle CLEANUP(strbuf_done) = STRBUF_INIT,
+			     out CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+
+	strbuf_puts(&bundle, "new");
+	CHECK(json_parse("hooks", text, sizeof(text) - 1, NULL, &doc, NULL) == 0);
+	CHECK(certs_configuration_patch(&out, json_root(doc), &bundle, NULL) == 0);
+	CHECK_STR(out.s, "[{\"op\":\"test\",\"path\":\"/webhooks/0/name\",\"value\":\"a\"},"
+			 "{\"op\":\"replace\",\"path\":\"/webhooks/0/clientConfig/caBundle\","
+			 "\"value\":\"bmV3\"},"
+			 "{\"op\":\"test\",\"path\":\"/webhooks/2/name\",\"value\":\"c\"},"
+			 "{\"op\":\"add\",\"path\":\"/webhooks/2/clientConfig/caBundle\","
+			 "\"value\":\"bmV3\"}]");
+}
+
+TEST_MAIN()
