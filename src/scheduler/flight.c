@@ -12,6 +12,7 @@
 #include "dialect/keys.h"
 #include "engine/engine.h"
 #include "kube/bind.h"
+#include "scheduler/claims.h"
 #include "scheduler/flight.h"
 #include "scheduler/inventory.h"
 
@@ -146,6 +147,7 @@ struct flight *flight_new(struct scheduler *s, struct task *task, const struct w
 	f->attempt = task_attempt(rng_next(&s->rng));
 	f->node = arena_strndup(&f->arena, node, strlen(node));
 	f->version = arena_strndup(&f->arena, version, strlen(version));
+	f->gpus = d->assignment.gpus;
 	if (!f->node || !f->version)
 		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc == 0)
@@ -219,6 +221,7 @@ void flight_abort(struct flight *f)
 	f->lock = NULL;
 	if (!f->superseded)
 		task_unassume(s, task);
+	claims_waits(s->claims, task->uid, "", false);
 	flight_end(f);
 }
 
@@ -278,6 +281,7 @@ static void bind_ring(struct flight *f)
 static void locked(struct flight *f)
 {
 	f->stage = FLIGHT_LOCKED;
+	claims_reserved(f->scheduler->claims, f->task->uid, f->node, f->gpus);
 	if (is_ring_locked(f))
 		bind_ring(f);
 }

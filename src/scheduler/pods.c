@@ -2,7 +2,9 @@
 /* pods.c - what the cache of pods says: who waits, who is where, who is gone. */
 #include <string.h>
 
+#include "base/attr.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "engine/assign.h"
 #include "engine/rules.h"
@@ -11,10 +13,12 @@
 #include "kube/object.h"
 #include "kube/ready.h"
 #include "kube/views/pod.h"
+#include "scheduler/claims.h"
 #include "scheduler/lookup.h"
 #include "scheduler/preempt.h"
 #include "scheduler/residents.h"
 #include "wire/json.h"
+#include "wire/json_write.h"
 
 #define ENTRY_ARENA_MAX ((size_t)256 << 10)
 
@@ -72,6 +76,7 @@ static void pod_gone(struct scheduler *s, const char *uid)
 		task_gone(s, task);
 	lookup_drop_index(s->lookup, uid);
 	locks_pod_over(s->locks, uid);
+	claims_pod_gone(s->claims, uid);
 	if (residents_remove(s->residents, uid, &node))
 		pods_left(s, node);
 	preempt_pod_gone(s, uid);
@@ -146,8 +151,28 @@ static void pod_bound(struct scheduler *s, const struct kube_object *pod,
 	}
 }
 
+/* What it asks for, not how it stands. */
+static uint64_t hash_of(const struct json *object)
+{
+	static const char *const parts[] = { "labels", "annotations", "ownerReferences" };
+	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct json_writer w = JSON_WRITER_INIT(&text);
+
+	json_open_array(&w);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		const struct json *part = json_get(object, "metadata", parts[i]);
+
+		if (part)
+			json_add_value(&w, part);
+	}
+	if (json_get(object, "spec"))
+		json_add_value(&w, json_get(object, "spec"));
+	json_close_array(&w);
+	return hash_bytes(text.s, text.len, 0);
+}
+
 static void pod_unbound(struct scheduler *s, const struct kube_object *pod,
-			const struct pod_view *view)
+			const struct pod_view *view, const struct json *object)
 {
 	struct task *task = tasks_find(&s->tasks, pod->uid);
 
@@ -159,7 +184,17 @@ static void pod_unbound(struct scheduler *s, const struct kube_object *pod,
 	if (!task)
 		task = task_seen(s, pod);
 	if (task)
-		task_changed(s, task, view->priority, view->gated || view->meta.deleting);
+		task_changed(s, task, view->priority, view->gated || view->meta.deleting,
+			     hash_of(object));
+}
+
+/* What it was before counts on. */
+static void pod_unreadable(struct scheduler *s, const struct kube_object *pod,
+			   const struct json *object, const struct err *err)
+{
+	log_warn(s->log, "a pod cannot be read", LOG_STR("why", err->text));
+	if (residents_find(s->residents, pod->uid))
+		residents_put(s->residents, pod, object);
 }
 
 static void pod_now(struct scheduler *s, const struct kube_object *pod, const struct json *object)
@@ -167,14 +202,15 @@ static void pod_now(struct scheduler *s, const struct kube_object *pod, const st
 	struct err err = ERR_INIT;
 	struct pod_view view;
 
+	claims_pod(s->claims, pod, object);
 	if (pod_view_read(object, &view, &err) < 0)
-		log_warn(s->log, "a pod cannot be read", LOG_STR("why", err.text));
+		pod_unreadable(s, pod, object, &err);
 	else if (pod_view_is_finished(&view))
 		pod_gone(s, pod->uid);
 	else if (*view.node)
 		pod_bound(s, pod, &view, object);
 	else
-		pod_unbound(s, pod, &view);
+		pod_unbound(s, pod, &view, object);
 }
 
 void pods_look_again(struct scheduler *s, const char *namespace, const char *name)

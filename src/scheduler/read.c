@@ -23,6 +23,9 @@ int task_read(struct scheduler *s, struct task *task, struct wish *ret, const ch
 	if (kube_object_parse(pod, &doc) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	const struct dialect_lookup *lookup = lookup_dialect(s->lookup);
+
+	if (!task->flight)
+		lookup_drop_index(s->lookup, task->uid); /* its own is not taken to itself */
 	int rc = pod_source_read(json_root(doc), lookup, &source, err);
 	if (rc == 0)
 		rc = dialect_read(s->cluster, lookup, &source, &s->arena, ret, err);

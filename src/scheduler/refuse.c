@@ -9,6 +9,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "engine/explain.h"
+#include "scheduler/claims.h"
 #include "scheduler/scheduler_private.h"
 
 /* Whatever it waits for, it is looked at again when it is changed itself, and when what it
@@ -113,6 +114,7 @@ void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct e
 	else
 		pending_refused(s->pending, &task->unit.item, 0, wakes, now_ms(s));
 	report_waits(s, task, err->text, rc == -ENOMEM);
+	claims_waits(s->claims, task->uid, err->text, rc != -ENOMEM);
 }
 
 void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,

@@ -21,6 +21,7 @@
 #include "kube/time.h"
 #include "kube/views/pod.h"
 #include "kube/write.h"
+#include "scheduler/claims.h"
 #include "scheduler/scheduler_private.h"
 #include "wire/json.h"
 #include "wire/json_write.h"
@@ -73,6 +74,8 @@ void report_waits(struct scheduler *s, struct task *task, const char *message, b
 {
 	uint64_t hash = hash_bytes(message, strlen(message), is_error ? 3 : 1);
 
+	if (*message)
+		claims_waits(s->claims, task->uid, message, false);
 	if (!*message || hash == task->told)
 		return;
 	free(task->message);

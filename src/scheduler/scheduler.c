@@ -18,6 +18,7 @@
 #include "kube/ready.h"
 #include "kube/views/pod.h"
 #include "scheduler/budgets.h"
+#include "scheduler/claims.h"
 #include "scheduler/config.h"
 #include "scheduler/inventory.h"
 #include "scheduler/lookup.h"
@@ -64,6 +65,7 @@ static void activate(struct scheduler *s)
 	meters_leader(s->meters, true);
 	meters_recovered(s->meters, (double)(now_ms(s) - s->lead_ms) / 1e3);
 	locks_activate(s->locks, true);
+	claims_activate(s->claims, true);
 	pods_require_locks(s);
 	log_info(s->log, "scheduling", LOG_U64("nodes", cluster_nodes_count(s->cluster)),
 		 LOG_U64("pods", cluster_pods_count(s->cluster)),
@@ -160,9 +162,17 @@ static void object_changed(void *context, const char *kind, const char *namespac
 	struct scheduler *s = context;
 	struct near near = { namespace ? namespace : "" };
 
-	(void)kind, (void)name;
+	if (strcmp(kind, "GpuClaim") == 0)
+		claims_changed(s->claims, namespace, name);
 	pending_event(s->pending, WAKE_OBJECT, now_ms(s), is_near, &near);
 	scheduler_kick(s);
+}
+
+static const struct kube_object *find_claim(void *context, const char *namespace, const char *name)
+{
+	const struct scheduler *s = context;
+
+	return lookup_claim(s->lookup, namespace, name);
 }
 
 static uint32_t gang_number(void *context, const char *namespace, const char *name)
@@ -337,8 +347,16 @@ static int start_caches(struct scheduler *s, struct err *err)
 					 .seed = rng_next(&s->rng),
 					 .changed = object_changed,
 					 .context = s };
-	int rc = lookup_new(&lookup, &s->lookup, err);
+	struct claims_options claims = { .client = s->client,
+					 .clock = s->clock,
+					 .log = s->log,
+					 .seed = rng_next(&s->rng),
+					 .claim = find_claim,
+					 .context = s };
+	int rc = claims_new(&claims, &s->claims, err);
 
+	if (rc == 0)
+		rc = lookup_new(&lookup, &s->lookup, err);
 	settings_domains(settings, keys);
 	if (rc == 0)
 		rc = inventory_new(&inventory, &s->inventory, err);
@@ -466,6 +484,7 @@ void scheduler_lead(struct scheduler *s, bool lead)
 		s->active = false;
 		meters_leader(s->meters, false);
 		locks_activate(s->locks, false);
+		claims_activate(s->claims, false);
 	}
 	scheduler_kick(s);
 }
@@ -509,6 +528,7 @@ void scheduler_free(struct scheduler *s)
 		forget_tasks(s);
 	locks_free(s->locks);
 	kube_events_free(s->events);
+	claims_free(s->claims);
 	kube_caches_free(s->caches);
 	residents_free(s->residents);
 	budgets_free(s->budgets);

@@ -19,6 +19,7 @@
 
 struct err;
 struct budgets;
+struct claims;
 struct config;
 struct inventory;
 struct json;
@@ -68,6 +69,7 @@ struct flight {
 	struct lock_entry *entry; /* NULL: no GPU */
 	const char *node, *version, *decision;
 	uint32_t attempt;
+	uint32_t gpus; /* set of ids */
 	uint32_t resends;
 	bool failed;	 /* is given up at due_ms */
 	bool superseded; /* another has bound it: what the engine has is not ours any more */
@@ -104,6 +106,7 @@ struct scheduler {
 	struct residents *residents;
 	struct locks *locks;
 	struct budgets *budgets;
+	struct claims *claims;
 	struct config *config;
 	struct meters *meters;
 	struct kube_events *events;
@@ -197,7 +200,9 @@ void flights_done(struct scheduler *s);
 
 /* tasks and the queue, task_life.c */
 struct task *task_seen(struct scheduler *s, const struct kube_object *pod);
-void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool held);
+/* The cache has another version of it; `hash` is of what it asks for. */
+void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool held,
+		  uint64_t hash);
 void task_gone(struct scheduler *s, struct task *task);
 /* It is bound, or gone: forgotten as soon as the cache shows that. */
 void task_landed(struct scheduler *s, struct task *task);

@@ -39,6 +39,7 @@ struct task {
 	struct gang *gang;     /* NULL: alone */
 	struct flight *flight; /* NULL: it waits */
 	struct asked *asked;   /* what it was refused for, while it is parked; or NULL */
+	uint64_t hash;	       /* of what the cache last had of what it asks for */
 	uint64_t seen_ms;      /* when it was first seen */
 	uint32_t lost;	       /* locks lost in a row */
 	bool held;	       /* gated, or being deleted: not in the queue */

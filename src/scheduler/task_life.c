@@ -46,8 +46,20 @@ static void dequeue(struct scheduler *s, struct task *task)
 	task->asked = NULL;
 }
 
-void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool held)
+/* Whether the change is news: our own writes of its status are not. */
+static bool is_news(struct task *task, bool held, uint64_t hash)
 {
+	bool news = task->stale || task->held != held || task->hash != hash;
+
+	task->hash = hash;
+	return news;
+}
+
+void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool held,
+		  uint64_t hash)
+{
+	if (!is_news(task, held, hash))
+		return;
 	task->stale = false;
 	task->held = held;
 	if (task->flight || task->landed)
