@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 MESON_FLAGS ?=
 
 .PHONY: build test e2e e2e-programs e2e-releases e2e-remote demo bench bench-kube fuzz lint format
-.PHONY: bench-schedule memcheck clean distclean
+.PHONY: bench-schedule bench-webhook memcheck clean distclean
 .DEFAULT_GOAL := build
 
 # ninja uses all cores already.
@@ -53,6 +53,11 @@ bench-kube: build
 # Our scheduler, kube-scheduler and bare clients by turns: five minutes of two idle cores.
 bench-schedule: build
 	@tests/kube/cluster run -- tests/kube/bench/schedule.py --build $(BUILD) $(BENCH)
+
+# The webhook as a process, over TLS: speed, latency, memory, certificates that change.
+bench-webhook: build
+	@scripts/setup e2e
+	@tests/bench/webhook_load $(BUILD)/gpu-scheduler
 
 fuzz:
 	@scripts/setup fuzz

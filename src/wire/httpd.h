@@ -38,7 +38,7 @@ struct err;
 struct httpd;
 struct httpd_later; /* a request that waits for its answer */
 
-#define HTTPD_HEAD_MAX	   ((size_t)32 << 10) /* of a request and of its answer */
+#define HTTPD_HEAD_MAX	   ((size_t)16 << 10) /* of a request and of its answer */
 #define HTTPD_REPLY_FIELDS 4
 
 struct httpd_request {
