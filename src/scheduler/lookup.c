@@ -15,6 +15,7 @@
 #include "kube/object.h"
 #include "kube/ready.h"
 #include "scheduler/indexes.h"
+#include "scheduler/storage.h"
 #include "wire/json.h"
 
 /* A kind that is asked for by its name.  Of two of one name the first that has the object
@@ -51,6 +52,7 @@ struct lookup {
 	struct dialect_lookup dialect;
 	struct shelf shelves[ARRAY_SIZE(sources)];
 	struct indexes indexes;
+	struct storage *storage;
 	VEC(struct json_doc *) docs; /* found since the last reset */
 };
 
@@ -68,6 +70,8 @@ static const struct json *find(void *context, const char *kind, const char *name
 			object = kube_cache_get(shelf->cache,
 						shelf->kind->namespaced ? namespace : "", name);
 	}
+	if (!object)
+		object = storage_get(lookup->storage, kind, namespace, name);
 	if (!object || vec_reserve(&lookup->docs, lookup->docs.len + 1) < 0 ||
 	    kube_object_parse(object, &doc) < 0)
 		return NULL;
@@ -80,6 +84,22 @@ static bool index_taken(void *context, const char *workload, uint32_t index)
 	const struct lookup *lookup = context;
 
 	return indexes_taken(&lookup->indexes, workload, index);
+}
+
+static void each(void *context, const char *kind, const char *class,
+		 void (*visit)(void *visitor, const struct json *object), void *visitor)
+{
+	const struct lookup *lookup = context;
+
+	storage_each(lookup->storage, kind, class, visit, visitor);
+}
+
+static const char *promised(void *context, const char *kind, const char *namespace,
+			    const char *name)
+{
+	const struct lookup *lookup = context;
+
+	return storage_promised(lookup->storage, kind, namespace, name);
 }
 
 /* Labels of a namespace, as rules about pods of other namespaces see them. */
@@ -176,6 +196,20 @@ static int add_shelf(struct lookup *lookup, size_t i, struct err *err)
 	return kube_caches_add(lookup->options.caches, &options, &shelf->cache, err);
 }
 
+static int add_storage(struct lookup *lookup, struct err *err)
+{
+	struct storage_options options = { .lookup = lookup,
+					   .dialect = &lookup->dialect,
+					   .caches = lookup->options.caches,
+					   .cluster = lookup->options.cluster,
+					   .log = lookup->options.log,
+					   .seed = lookup->options.seed,
+					   .changed = lookup->options.changed,
+					   .context = lookup->options.context };
+
+	return storage_new(&options, &lookup->storage, err);
+}
+
 int lookup_new(const struct lookup_options *options, struct lookup **ret, struct err *err)
 {
 	struct lookup *lookup = calloc(1, sizeof(*lookup));
@@ -186,10 +220,14 @@ int lookup_new(const struct lookup_options *options, struct lookup **ret, struct
 	lookup->options = *options;
 	lookup->dialect = (struct dialect_lookup){ .context = lookup,
 						   .find = find,
-						   .index_taken = index_taken };
+						   .index_taken = index_taken,
+						   .each = each,
+						   .promised = promised };
 	indexes_init(&lookup->indexes, options->seed);
 	for (size_t i = 0; i < ARRAY_SIZE(sources) && rc == 0; i++)
 		rc = add_shelf(lookup, i, err);
+	if (rc == 0)
+		rc = add_storage(lookup, err);
 	if (rc < 0) {
 		lookup_free(lookup);
 		return rc;
@@ -205,12 +243,19 @@ void lookup_free(struct lookup *lookup)
 	lookup_reset(lookup);
 	vec_done(&lookup->docs);
 	indexes_done(&lookup->indexes);
+	storage_free(lookup->storage);
 	free(lookup);
 }
 
 const struct dialect_lookup *lookup_dialect(struct lookup *lookup)
 {
+	storage_settle(lookup->storage);
 	return &lookup->dialect;
+}
+
+struct storage *lookup_storage(struct lookup *lookup)
+{
+	return lookup->storage;
 }
 
 void lookup_reset(struct lookup *lookup)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lookup.h - the objects around a pod, found in the caches: what dialect/ asks for.
  *
- * Owns the caches of claims, pod groups, priority classes, owners and namespaces.  A document
- * that was found is valid until lookup_reset(), to be called after each reading of a pod.
- * Also knows which live pod has which index of a map: workloads without an index of
- * their own (a Deployment) get the lowest that no live sibling has.
+ * Owns the caches of claims, pod groups, priority classes, owners and namespaces, and those of
+ * volumes (storage.h).  A document that was found is valid until lookup_reset(), to be called
+ * after each reading of a pod.  Also knows which live pod has which index of a map: workloads
+ * without an index of their own (a Deployment) get the lowest that no live sibling has.
  */
 #ifndef GS_SCHEDULER_LOOKUP_H
 #define GS_SCHEDULER_LOOKUP_H
@@ -19,6 +19,7 @@ struct kube_caches;
 struct kube_object;
 struct log;
 struct lookup;
+struct storage;
 
 struct lookup_options {
 	struct kube_caches *caches;
@@ -26,7 +27,7 @@ struct lookup_options {
 	const struct log *log;
 	uint64_t seed;
 	/* An object of that kind came, changed or went: pods that name it are read again.
-	 * `kind` is "GpuClaim", "Job", ... */
+	 * `kind` is "GpuClaim", "Job", "PersistentVolume" (storage_has()) ... */
 	void (*changed)(void *context, const char *kind, const char *namespace, const char *name);
 	void *context;
 };
@@ -37,6 +38,7 @@ void lookup_free(struct lookup *lookup);
 
 const struct dialect_lookup *lookup_dialect(struct lookup *lookup);
 void lookup_reset(struct lookup *lookup);
+struct storage *lookup_storage(struct lookup *lookup);
 
 /* The pod with that uid has the index; drop forgets all of the pod's (also before the pod is
  * read again: its own index must not look taken to it).  0, -ENOMEM. */

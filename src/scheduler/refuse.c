@@ -29,6 +29,15 @@ uint32_t refuse_wakes(enum verdict verdict)
 	case NO_SPREAD_LABEL:
 	case TAINTED:
 		return WAKE_NODE;
+	case WRONG_VOLUME_NODE:
+	case WRONG_VOLUME_ZONE:
+	case NO_VOLUME:
+	case NO_VOLUME_ROOM:
+		return WAKE_NODE | WAKE_VOLUME;
+	case DISK_IN_USE:
+	case CLAIM_IN_USE:
+	case TOO_MANY_VOLUMES:
+		return WAKES_ROOM | WAKE_VOLUME;
 	case NO_NETWORK:
 		return WAKE_NODE | WAKE_GPU;
 	case NOT_NEAR:

@@ -26,6 +26,7 @@
 #include "scheduler/preempt.h"
 #include "scheduler/residents.h"
 #include "scheduler/scheduler_private.h"
+#include "scheduler/storage.h"
 #include "wire/json.h"
 
 #define ARENA_MAX    ((size_t)256 << 20)
@@ -164,7 +165,8 @@ static void object_changed(void *context, const char *kind, const char *namespac
 
 	if (strcmp(kind, "GpuClaim") == 0)
 		claims_changed(s->claims, namespace, name);
-	pending_event(s->pending, WAKE_OBJECT, now_ms(s), is_near, &near);
+	pending_event(s->pending, storage_has(kind) ? WAKE_VOLUME : WAKE_OBJECT, now_ms(s),
+		      is_near, &near);
 	scheduler_kick(s);
 }
 

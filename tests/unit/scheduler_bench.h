@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "engine/engine.h"
 #include "kube/cache.h"
 #include "kube/cache_store.h"
@@ -78,6 +79,13 @@ struct kube_object *kube_cache_get(const struct kube_cache *cache, const char *n
 				   const char *name)
 {
 	return cache_store_get(&cache->store, namespace, name);
+}
+
+struct kube_object *kube_cache_next(const struct kube_cache *cache, uint32_t *at)
+{
+	struct map_entry entry;
+
+	return map_next(&cache->store.live, at, &entry) ? entry.value : NULL;
 }
 
 static inline struct kube_cache *bench_cache(enum kube_kind_id kind)

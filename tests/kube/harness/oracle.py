@@ -31,6 +31,9 @@ ANSWER_TIMEOUT_S = 60
 NO_PLUGINS = {"disabled": [{"name": "*"}]}
 UNBOUND = "fieldSelector=spec.nodeName%3D"
 MARK = "parity/world"
+# A node of our own with room for anything, of no topology, so that it changes no answer.
+PROBE = "probe"
+ROOM = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 WAITS = "WaitForFirstConsumer"
 
 
@@ -125,21 +128,20 @@ class Oracle:
         mark = {MARK: str(world)}
         for made in objects:
             self._make(made)
-        for node in nodes[:-1]:
+        metadata = {"name": PROBE, "labels": mark}
+        probe = {"metadata": metadata, "status": {"capacity": ROOM, "allocatable": ROOM}}
+        for node in (*nodes, probe):
             self._must(self.client.post(NODES, node))
-        last = json.loads(json.dumps(nodes[-1]))
-        last["metadata"]["labels"].update(mark)
-        self._must(self.client.post(NODES, last))
         for pod in pods:
             self._must(self.client.post(PODS, pod))
         self._wait_known(len(nodes), mark)
         if objects:
-            self._wait_storage(last["metadata"]["name"], f"mark-{world}", mark)
+            self._wait_storage(f"mark-{world}", mark)
 
-    def _wait_storage(self, node, name, mark):
+    def _wait_storage(self, name, mark):
         """Wait until kube-scheduler knows of all storage, by the last object of each kind.
 
-        The claim of the first probe is bound to a volume that is attached to the node, which
+        The claim of the first probe is bound to a volume that is attached to our node, which
         can attach one: it is rejected for that once claim, volume, attachment and CSINode
         are known.  The second asks for more than the driver has, which is known by class and
         driver; the third for as much as it has, which is known by the capacity.
@@ -153,17 +155,17 @@ class Oracle:
         self._mark(
             "CSIStorageCapacity", name, storageClassName=name, capacity="1Gi", nodeTopology={}
         )
-        self._mark_node(node, driver)
+        self._mark("CSINode", PROBE, spec={"drivers": [driver]})
         self._mark("PersistentVolume", name, spec={**size, **csi, "storageClassName": name})
         self._mark_claim(name, name, "1Gi", volumeName=name)
         self._mark_claim(f"{name}-more", name, "2Gi")
         self._mark_claim(f"{name}-less", name, "1Gi")
         attached = {"persistentVolumeName": name}
-        spec = {"attacher": name, "nodeName": node, "source": attached}
+        spec = {"attacher": name, "nodeName": PROBE, "source": attached}
         self._mark("VolumeAttachment", name, spec=spec)
         self._wait_probe(mark, name, lambda probe: probe["rejected"].get("attached volumes"))
         self._wait_probe(mark, f"{name}-more", lambda probe: probe["rejected"].get("storage"))
-        self._wait_probe(mark, f"{name}-less", lambda probe: probe["feasible"])
+        self._wait_probe(mark, f"{name}-less", lambda probe: probe["passed"])
 
     def _mark(self, kind, name, **fields):
         self._make({"kind": kind, "metadata": {"name": name}, **fields})
@@ -177,17 +179,6 @@ class Oracle:
         annotations = {"pv.kubernetes.io/bind-completed": "yes"} if "volumeName" in spec else {}
         metadata = {"name": name, "annotations": annotations}
         self._make({"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
-
-    def _mark_node(self, name, driver):
-        """One driver more on the node: the last change of a CSINode."""
-        path = f"{STORAGE['CSINode']}/{name}"
-        answer = self.client.get(path)
-        if answer.code == 404:
-            self._mark("CSINode", name, spec={"drivers": [driver]})
-            return
-        known = self._must(answer)
-        known["spec"]["drivers"].append(driver)
-        self._must(self.client.put(path, known))
 
     def _wait_probe(self, mark, claim, known):
         source = {"persistentVolumeClaim": {"claimName": claim}}
@@ -203,12 +194,12 @@ class Oracle:
                 raise OSError(f"kube-scheduler does not know of all storage: {claim}")
 
     def _wait_known(self, nodes, mark):
-        """Wait until kube-scheduler knows of the last node.
+        """Wait until kube-scheduler knows of our node, which is the last.
 
         It sees changes of one kind in their order: with the last node it knows of all
         others and that those before them are gone, and with a pod that it is asked
-        about, of all pods before it.  A pod that wants the mark of the last node is
-        rejected for that by all nodes but one, and by all while that is not known.
+        about, of all pods before it.  A pod that wants the mark of our node is rejected for
+        that by all others, and by all while that is not known.
         """
         spec = {
             "containers": [{"name": "main", "image": "example/any"}],
@@ -219,28 +210,27 @@ class Oracle:
         while True:
             probe = self.ask([{"metadata": {"name": "probe"}, "spec": spec}])[0]
             rejected = probe["rejected"].get("node affinity or selector", 0)
-            if probe["nodes"] == nodes and rejected == nodes - 1:
+            if probe["nodes"] == nodes and rejected == nodes:
                 return
             if time.monotonic() > deadline:
                 raise OSError(f"kube-scheduler does not know of all nodes: {probe}")
 
     def ask(self, pods):
-        """For each of the pods, what kube-scheduler says: feasible nodes, of how many, and
-        how many each kind of rule rejected.  All are asked at once: none of them is bound,
+        """For each of the pods, what kube-scheduler says: feasible nodes, of how many, how
+        many each kind of rule rejected, and whether our own passed.  All are asked at once: none of them is bound,
         so none changes the answer for another."""
         made = [self._must(self.client.post(PODS, pod)) for pod in pods]
         messages = self._wait_told({each["metadata"]["name"] for each in made})
         self._must(self.client.delete(f"{PODS}?{UNBOUND}", {"gracePeriodSeconds": 0}))
-        return [
-            {
-                "pod": pod,
-                # The extender is asked before the pod is told.
-                "feasible": self.recorder.seen.get(each["metadata"]["uid"], []),
-                "nodes": read_nodes(messages[each["metadata"]["name"]]),
-                "rejected": read_reasons(messages[each["metadata"]["name"]]),
-            }
-            for pod, each in zip(pods, made)
-        ]
+        answers = []
+        for pod, each in zip(pods, made):
+            message = messages[each["metadata"]["name"]]
+            # The extender is asked before the pod is told.
+            feasible = self.recorder.seen.get(each["metadata"]["uid"], [])
+            answer = {"pod": pod, "feasible": [name for name in feasible if name != PROBE]}
+            answer.update(nodes=read_nodes(message) - 1, rejected=read_reasons(message))
+            answers.append({**answer, "passed": PROBE in feasible})
+        return answers
 
     def _wait_told(self, names):
         """Why each of the pods was refused, once all were."""
