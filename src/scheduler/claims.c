@@ -153,6 +153,28 @@ void claim_drop_if_unused(struct claim *claim)
 	claim_free(claim);
 }
 
+static void replace(char **at, const char *text)
+{
+	free(*at);
+	*at = text ? strdup(text) : NULL;
+}
+
+/* What we said of its pods is over. */
+static void forget_words(struct claim *claim)
+{
+	for (size_t i = 0; i < claim->pods.len; i++) {
+		struct claimant *pod = claim->pods.items[i];
+
+		if (pod->state == CLAIMANT_BOUND)
+			continue;
+		claim->count[pod->state]--;
+		claim->count[CLAIMANT_UNKNOWN]++;
+		pod->state = CLAIMANT_UNKNOWN;
+		replace(&pod->node, NULL);
+		replace(&pod->message, NULL);
+	}
+}
+
 void claims_activate(struct claims *claims, bool active)
 {
 	struct map_entry entry;
@@ -164,10 +186,12 @@ void claims_activate(struct claims *claims, bool active)
 		struct claim *claim = entry.value;
 
 		claim->leaving_ms = 0;
-		if (active)
+		if (active) {
 			claim_touch(claim);
-		else
+		} else {
 			claim_forget_due(claim);
+			forget_words(claim);
+		}
 	}
 }
 
@@ -233,7 +257,7 @@ static void leave(struct claimant *pod)
 	claim->count[pod->state]--;
 	map_del(&claim->claims->by_uid, pod->uid, strlen(pod->uid));
 	claimant_free(pod);
-	claim_touch(claim);
+	claim_pods_changed(claim);
 	claim_drop_if_unused(claim);
 }
 
@@ -273,12 +297,6 @@ static struct claimant *claimant_add(struct claims *claims, const struct kube_ob
 	return NULL;
 }
 
-static void replace(char **at, const char *text)
-{
-	free(*at);
-	*at = text ? strdup(text) : NULL;
-}
-
 /* A step up, whatever was due before, is no step back. */
 static void set_state(struct claimant *pod, enum claimant_state state)
 {
@@ -289,7 +307,7 @@ static void set_state(struct claimant *pod, enum claimant_state state)
 	pod->state = state;
 	if (state >= CLAIMANT_RESERVED)
 		claim->leaving_ms = 0;
-	claim_touch(claim);
+	claim_pods_changed(claim);
 }
 
 /* "<node>:<ids>", as annotations.h writes it, of that node; false: it is something else. */

@@ -25,7 +25,7 @@
  * what comes next depends on what is there, and another scheduler may have written meanwhile.
  * (The server ignores a uid in it, but no other claim of that name ever had that version.)
  * After each the cache must show a later version before the next.  What the status says
- * already is not written.
+ * already is not written; what has become wrong before its turn came is not sent.
  *
  * Several schedulers may have pods of one claim.  All see who is bound; of pods that are not,
  * each knows only what its own calls below said.  What another has written about pods of

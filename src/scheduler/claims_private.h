@@ -39,6 +39,14 @@ struct claimant {
 	char *message;	 /* why it waits, or NULL */
 };
 
+/* What a claim should say next. */
+struct claim_next {
+	enum claim_phase phase;
+	const struct claimant *shown; /* whose node and ids are shown, or NULL */
+	bool back;		      /* a step that is taken only after a while */
+	bool holds;		      /* stays as it is, until something happens */
+};
+
 struct claim {
 	struct claims *claims;
 	char *key; /* "namespace/name" */
@@ -52,7 +60,8 @@ struct claim {
 	uint64_t message_ms;	/* the next write of a message alone */
 	uint64_t leaving_ms;	/* since when a step back is due; 0: none is */
 	struct kube_writing *writing;
-	bool touched; /* while that was on its way */
+	struct claim_next written; /* what that says */
+	bool touched;		   /* while it was on its way */
 	/* The version that was written over: the cache is behind while it has that. */
 	char stale[KUBE_VERSION_MAX + 1];
 	uint64_t stale_until_ms;
@@ -70,14 +79,6 @@ struct claims {
 	enum kube_reason trouble; /* that was logged last */
 };
 
-/* What a claim should say next. */
-struct claim_next {
-	enum claim_phase phase;
-	const struct claimant *shown; /* whose node and ids are shown, or NULL */
-	bool back;		      /* a step that is taken only after a while */
-	bool holds;		      /* stays as it is, until something happens */
-};
-
 /* claims_status.c */
 void claim_next(const struct claim *claim, enum claim_phase now, struct claim_next *ret);
 /* Appends the patch. */
@@ -92,6 +93,9 @@ enum claim_difference claim_compare(const struct json *document, const struct js
 
 /* claims_write.c: something about the claim has changed: looks at it soon. */
 void claim_touch(struct claim *claim);
+/* The same, where a pod has come, gone or been reserved: what is on its way may be wrong by
+ * now, and is stopped if it has not gone out yet. */
+void claim_pods_changed(struct claim *claim);
 void claim_forget_due(struct claim *claim);
 void claims_tick(uv_timer_t *timer);
 bool claim_due_before(union heap_item a, union heap_item b, void *context);

@@ -13,9 +13,10 @@
 #include "scheduler/claims_private.h"
 #include "wire/json.h"
 
-#define LOOKS_MAX 32	/* claims in one turn of the loop, some 20 us each */
-#define REREAD_MS 1000	/* of a write in doubt: the cache tells as well */
-#define STALE_MS  30000 /* for a cache that does not get to a later version */
+#define LOOKS_MAX    32	   /* claims in one turn of the loop, some 20 us each */
+#define REREAD_MS    1000  /* of a write in doubt: the cache tells as well */
+#define STALE_MS     30000 /* for a cache that does not get to a later version */
+#define CANCELLED_MS 1000  /* the same, if there may be none */
 
 static uint64_t now_ms(const struct claims *claims)
 {
@@ -78,6 +79,31 @@ void claim_touch(struct claim *claim)
 		claim->touched = true;
 	else
 		schedule(claim, MAX(due_ms, claim->not_before_ms));
+}
+
+/* Would it be Pending and have a bound pod, or Reserved and have no lock? */
+static bool is_outdated(const struct claim *claim)
+{
+	bool held = claim->count[CLAIMANT_RESERVED] || claim->count[CLAIMANT_BOUND];
+
+	return held ? claim->written.back : claim->written.phase == CLAIM_RESERVED;
+}
+
+/* Writes of little urgency may wait long for their turn.  If it has gone out after all, the
+ * cache will show that; if not, the same version is written over later. */
+void claim_pods_changed(struct claim *claim)
+{
+	struct claims *claims = claim->claims;
+
+	if (claim->writing && is_outdated(claim)) {
+		kube_write_cancel(claim->writing);
+		claim->writing = NULL;
+		claim->touched = false;
+		claim->stale_until_ms = now_ms(claims) + CANCELLED_MS;
+		claims->writes--;
+		arm(claims);
+	}
+	claim_touch(claim);
 }
 
 void claim_forget_due(struct claim *claim)
@@ -143,7 +169,7 @@ static void written(void *context, const struct kube_write_result *result)
 }
 
 static void write_status(struct claim *claim, const struct kube_object *object,
-			 const struct strbuf *body)
+			 const struct claim_next *next, const struct strbuf *body)
 {
 	struct claims *claims = claim->claims;
 	uint64_t now = now_ms(claims);
@@ -160,6 +186,8 @@ static void write_status(struct claim *claim, const struct kube_object *object,
 				    .done = written,
 				    .context = claim };
 
+	claim->written = *next;
+	claim->written.shown = NULL; /* it may go */
 	claim->not_before_ms = now + CLAIM_PAUSE_MS;
 	claim->message_ms = now + CLAIM_MESSAGE_MS;
 	snprintf(claim->stale, sizeof(claim->stale), "%s", object->version);
@@ -204,7 +232,7 @@ static void write_if_different(struct claim *claim, const struct kube_object *ob
 	if (difference == CLAIM_OTHER_MESSAGE && now_ms(claim->claims) < claim->message_ms)
 		schedule(claim, claim->message_ms);
 	else if (difference != CLAIM_SAME)
-		write_status(claim, object, &body);
+		write_status(claim, object, next, &body);
 }
 
 static void look_at(struct claim *claim, const struct kube_object *object)

@@ -158,9 +158,8 @@ static inline void stage_patched(struct stage_claim *c, const struct json *patch
 {
 	const char *phase = json_str(patch, "status", "phase");
 	size_t used = strlen(c->phases);
-	char before[32];
+	const char *before = stage_status((unsigned)(c - stage.list), "phase");
 
-	snprintf(before, sizeof(before), "%s", stage_status((unsigned)(c - stage.list), "phase"));
 	CHECKF(phase && is_a_way(before, phase), "from %s to %s", before, phase);
 	if (strcmp(phase, "Bound") != 0) {
 		CHECK_INT(json_type(patch, "status", "allocated"), JSON_NULL);
@@ -297,12 +296,20 @@ static inline void stage_settle(void)
 		stage_turn(CLAIM_MESSAGE_MS);
 }
 
+static inline void stage_pod_json(const char *text)
+{
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	struct kube_object *object = stage_record(text, strlen(text), stage.pod_keep, &doc);
+
+	claims_pod(stage.claims, object, json_root(doc));
+	kube_object_free(object);
+}
+
 /* Each NULL: not there. */
 static inline void stage_pod(const char *uid, const char *name, const char *claim_name,
 			     const char *node, const char *allocated)
 {
 	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
-	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
 
 	strbuf_addf(&text,
 		    "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"%s\",\"uid\":\"%s\","
@@ -319,10 +326,7 @@ static inline void stage_pod(const char *uid, const char *name, const char *clai
 	if (node)
 		strbuf_addf(&text, "\"nodeName\":\"%s\"", node);
 	strbuf_puts(&text, "}}");
-	struct kube_object *object = stage_record(text.s, text.len, stage.pod_keep, &doc);
-
-	claims_pod(stage.claims, object, json_root(doc));
-	kube_object_free(object);
+	stage_pod_json(text.s);
 }
 
 #endif
