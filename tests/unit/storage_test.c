@@ -195,7 +195,7 @@ TEST(claims_of_one_volume_are_one_disk)
 		  META("b") "spec: {volumeName: v-a, storageClassName: fast}\n");
 	CHECK_INT(fit_node(bench.cluster, &r, node), FITS);
 	bench_delete(KUBE_PERSISTENT_VOLUME, VOLUME("a", "Bound"));
-	CHECK_INT(fit_node(bench.cluster, &r, node), FITS); /* b is what it was told last */
+	CHECK_INT(fit_node(bench.cluster, &r, node), TOO_MANY_VOLUMES);
 	close_all();
 }
 
