@@ -5,6 +5,7 @@
 #include "base/attr.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "kube/write.h"
 #include "wire/metrics.h"
 
 #include <assert.h>
@@ -31,7 +32,12 @@ void claim_free(struct claim *claim)
 {
 	if (!claim)
 		return;
+	claim->cell->claims--;
 	link_leave(&claim->link);
+	if (claim->asking) {
+		kube_write_cancel(claim->asking);
+		claim->cell->locks->writes--;
+	}
 	if (claim->state == CLAIM_IN && claim->record)
 		claim->record->claim = NULL;
 	else
@@ -200,22 +206,21 @@ void locks_flush(uv_timer_t *timer)
 	locks_dispatch(locks);
 }
 
-static struct claim *claim_new(struct locks *locks, const char *node, uint32_t index,
-			       const struct lock_entry *entry, const struct lock_hold *holds,
-			       uint32_t count)
+struct claim *claim_new(struct cell *cell, const struct lock_entry *entry,
+			const struct lock_hold *holds, uint32_t count)
 {
-	struct claim *claim = calloc(1, sizeof(*claim));
+	struct claim *claim = cell ? calloc(1, sizeof(*claim)) : NULL;
 
 	if (!claim)
 		return NULL;
-	link_init(&claim->link);
-	claim->cell = cell_get(locks, node, index);
-	claim->record = claim->cell ? record_new(entry, holds, count) : NULL;
+	claim->record = record_new(entry, holds, count);
 	if (!claim->record) {
 		free(claim);
 		return NULL;
 	}
-	claim->record->cell = claim->cell;
+	link_init(&claim->link);
+	claim->record->cell = claim->cell = cell;
+	cell->claims++;
 	return claim;
 }
 
@@ -254,7 +259,7 @@ static int claims_by_gpu(struct locks *locks, const char *node, const struct loc
 		if (!options->card(options->context, node, uuid, &card, &index) ||
 		    index >= LOCKS_CARDS_MAX)
 			return err_set(err, EINVAL, "GPU %s of node %s is not known", uuid, node);
-		struct claim *claim = claim_new(locks, node, index, entry, holds, count);
+		struct claim *claim = claim_new(cell_get(locks, node, index), entry, holds, count);
 		if (!claim || vec_push(ret, claim) < 0) {
 			claim_free(claim);
 			return err_set(err, ENOMEM, "out of memory");
@@ -273,8 +278,8 @@ static int make_claims(struct locks *locks, const char *node, const struct lock_
 		       claim_list *ret, struct err *err)
 {
 	if (locks->options.mode == LOCKS_BY_NODE) {
-		struct claim *claim =
-			claim_new(locks, node, 0, entry, entry->holds, entry->holds_count);
+		struct claim *claim = claim_new(cell_get(locks, node, 0), entry, entry->holds,
+						entry->holds_count);
 
 		if (!claim || vec_push(ret, claim) < 0) {
 			claim_free(claim);

@@ -114,7 +114,8 @@ void locks_pod_over(struct locks *locks, const char *uid);
 
 /* A pod is bound to the node with this decision and must have an entry: it is added, whatever
  * else is there, before anything is taken on that node, once we are active.  Nothing happens
- * if it is there.  came() tells of it like of any entry that no lock of ours made. */
+ * if it is there, or if the server says that the pod is gone or bound otherwise.  came()
+ * tells of it like of any entry that no lock of ours made. */
 int locks_require(struct locks *locks, const char *node, const struct lock_entry *entry,
 		  struct err *err);
 

@@ -389,27 +389,23 @@ static int set_identity(struct cell *cell, const struct json *lease, const char 
 	return 0;
 }
 
-/* Entries that went without us: whatever held them is back before anything is taken there.
- * Nobody but who takes the finalizer off can bring this about. */
+/* Entries of pods that are bound come back, whatever else is there by then. */
 static void rescue(struct cell *cell)
 {
 	uint32_t lost = 0;
 
 	for (size_t i = 0; i < cell->records.len; i++) {
 		struct record *old = cell->records.items[i];
-		struct claim *claim = old->dead || old->leaving ? NULL : calloc(1, sizeof(*claim));
+		struct claim *claim = NULL;
 
+		if (!old->dead && (old->bound || record_pod(old) == LOCK_POD_BOUND))
+			claim = claim_new(cell, &old->entry, old->entry.holds,
+					  old->entry.holds_count);
 		if (!claim)
 			continue;
 		lost++;
-		claim->record = record_new(&old->entry, old->entry.holds, old->entry.holds_count);
-		claim->cell = cell;
 		claim->required = claim->rescued = true;
-		link_init(&claim->link);
-		if (claim->record)
-			claim_queue(claim);
-		else
-			claim_free(claim);
+		claim_queue(claim);
 	}
 	if (lost)
 		log_error(cell->locks->options.log,
@@ -417,13 +413,31 @@ static void rescue(struct cell *cell)
 			  LOG_STR("lease", cell->name), LOG_U64("locks", lost));
 }
 
+void cell_settle(struct cell *cell)
+{
+	if (cell->exists)
+		return;
+	for (size_t i = 0; i < cell->records.len; i++)
+		if (!cell->records.items[i]->dead && !cell->records.items[i]->bound)
+			return;
+	rescue(cell);
+	set_entries(cell, NULL, 0);
+	cell->must_drop = false;
+}
+
+/* A Lease that went with entries in it, as we know them: another has dropped the last of them
+ * while it was being deleted, or somebody took the finalizer off.  Each of them counts until
+ * the server has said what became of its pod; who waits is fenced. */
 static void set_gone(struct cell *cell)
 {
-	rescue(cell);
 	cell->exists = cell->deleting = cell->has_finalizer = false;
 	cell->uid[0] = '\0';
 	set_card(cell, NULL, true);
-	set_entries(cell, NULL, 0);
+	for (size_t i = 0; i < cell->records.len; i++) {
+		cell->records.items[i]->bound = false;
+		fence_verify(cell->records.items[i]);
+	}
+	cell_touch(cell);
 }
 
 static void set_state(struct cell *cell, const struct json *lease, const char *version,
@@ -436,6 +450,8 @@ static void set_state(struct cell *cell, const struct json *lease, const char *v
 	const char *text = json_str(lease, "metadata", "annotations", KEY_LOCK_ENTRIES);
 
 	arena_init(&arena, STATE_BYTES);
+	if (!cell->exists)
+		rescue(cell);
 	free(cell->unreadable);
 	cell->unreadable = NULL;
 	if (set_identity(cell, lease, version, by_watch) < 0)
@@ -502,8 +518,8 @@ void cell_watched(struct locks *locks, const struct kube_object *before,
 		cell_apply(cell, object, now->version, true);
 	else if (!now && cell->exists && strcmp(before->uid, cell->uid) == 0)
 		cell_apply(cell, NULL, NULL, true);
-	if (!cell->exists && link_is_empty(&cell->waiting) && link_is_empty(&cell->sent) &&
-	    !cell->writing && cell->records.len == 0 && !cell->card_wanted)
+	if (!cell->exists && !cell->claims && !cell->writing && !cell->refresh &&
+	    cell->records.len == 0 && !cell->card_wanted)
 		cell_free(cell);
 }
 

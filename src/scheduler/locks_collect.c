@@ -94,7 +94,10 @@ static void orphan_due(struct record *record)
 		collect_dead(record, true);
 		break;
 	default:
-		fence_record(record);
+		if (record->bound)
+			fence_verify(record);
+		else
+			fence_record(record);
 	}
 }
 

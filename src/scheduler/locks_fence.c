@@ -156,6 +156,7 @@ static void all_dead(struct record *record)
 		if (!r->mine && locks->metrics.collected)
 			metric_inc(locks->metrics.collected, METRIC_NO_LABELS, 1);
 		collect_dead(r, true);
+		cell_touch(r->cell);
 	}
 }
 
@@ -170,6 +171,9 @@ static void all_bound(struct record *record)
 		record_set_leaving(r, false);
 		link_leave(&r->due);
 		cell_touch(r->cell);
+		/* A cache that has not seen it may never say that it went. */
+		if (record_pod(r) != LOCK_POD_BOUND)
+			collect_orphan(r);
 	}
 }
 
@@ -242,8 +246,11 @@ void fence_record(struct record *record)
 		return;
 	for (struct record *r = records_of(record->cell->locks, BY_POD, record->entry.uid); r;
 	     r = r->next[BY_POD])
-		if (r->judging && record_same_try(r, record))
+		if (r->judging && record_same_try(r, record)) {
+			if (r != record)
+				collect_retry(record);
 			return;
+		}
 	link_leave(&record->due);
 	switch (record_pod(record)) {
 	case LOCK_POD_OVER:
@@ -266,4 +273,55 @@ void fence_verify(struct record *record)
 		return;
 	link_leave(&record->due);
 	ask(record, false);
+}
+
+static void asked(void *context, const struct kube_write_result *result)
+{
+	struct claim *claim = context;
+	struct cell *cell = claim->cell;
+	const struct json *pod = NULL;
+
+	claim->asking = NULL;
+	cell->locks->writes--;
+	enum verdict_of_pod verdict =
+		pod_of(result, &pod) ? judge(claim->record, pod) : POD_IS_UNCLEAR;
+	if (verdict == POD_IS_UNCLEAR)
+		collect_retry_cell(cell);
+	else if (verdict == POD_IS_BOUND)
+		claim->proven = true;
+	else
+		claim_free(claim);
+	cell_touch(cell);
+}
+
+/* The pod is read after the Lease was.  If it is bound then, its entry was missing from that
+ * state of the Lease, which is the one that is replaced. */
+static void ask_required(struct claim *claim)
+{
+	struct locks *locks = claim->cell->locks;
+	struct kube_write get = { .verb = KUBE_GET,
+				  .kind = &kube_kinds[KUBE_POD],
+				  .namespace = claim->record->entry.namespace,
+				  .name = claim->record->entry.name,
+				  .done = asked,
+				  .context = claim };
+
+	claim->proven = false;
+	snprintf(claim->version, sizeof(claim->version), "%s", claim->cell->version);
+	if (kube_write(locks->options.client, &get, &claim->asking, NULL) < 0) {
+		claim->asking = NULL;
+		collect_retry_cell(claim->cell);
+		return;
+	}
+	locks->writes++;
+}
+
+bool fence_proves(struct claim *claim)
+{
+	if (claim->asking)
+		return false;
+	if (claim->proven && strcmp(claim->version, claim->cell->version) == 0)
+		return true;
+	ask_required(claim);
+	return false;
 }

@@ -32,6 +32,7 @@ struct plan {
 	struct link chosen;		/* claims that go with it */
 	const struct lock_entry *whole; /* who has all of the card, with --locks=gpu */
 	bool worth;			/* something would change that cannot wait */
+	bool unproven;			/* something may lack that must come first */
 	bool failed;			/* out of memory */
 };
 
@@ -114,7 +115,9 @@ static bool is_of_card(const struct claim *claim)
 	       strcmp(claim->cell->card, claim->record->entry.holds[0].uuid) == 0;
 }
 
-/* A pod that is bound by this attempt has no other one: what else is there of it is dead. */
+/* A pod that is bound by this attempt has no other one: what else is there of it is dead.  What
+ * we know of the pod may be old, and its cards those of another by now: until that is known
+ * nothing is taken here. */
 static void plan_required(struct plan *plan, struct claim *claim)
 {
 	const struct lock_entry *entry = &claim->record->entry;
@@ -126,6 +129,10 @@ static void plan_required(struct plan *plan, struct claim *claim)
 	}
 	if (!claim->cell->locks->active || !is_of_card(claim))
 		return;
+	if (!claim->rescued && !fence_proves(claim)) {
+		plan->unproven = true;
+		return;
+	}
 	if (there)
 		plan_remove(plan, entry->uid);
 	(void)plan_add(plan, entry, true);
@@ -218,7 +225,7 @@ static void plan_claims(struct plan *plan, struct cell *cell)
 		next = at->next;
 		if (claim->required)
 			plan_required(plan, claim);
-		else
+		else if (!plan->unproven)
 			plan_claim(plan, claim);
 	}
 }
@@ -455,6 +462,8 @@ static void lease_write(struct cell *cell, struct plan *plan)
 
 	if (lease_send(cell, plan, &err) < 0) {
 		unchoose(plan, cell);
+		log_error(cell->locks->options.log, "lock cannot be written",
+			  LOG_STR("lease", cell->name), LOG_STR("error", err.text));
 		fail_waiting(cell, LOCK_REFUSED, err.text);
 		collect_retry_cell(cell);
 		return;
@@ -552,6 +561,9 @@ void cell_flush(struct cell *cell)
 		lease_read(cell);
 		return;
 	}
+	cell_settle(cell);
+	if (!cell->exists && cell->records.len)
+		return;
 	if (!is_writable(cell))
 		return;
 	link_init(&plan.chosen);
@@ -563,6 +575,8 @@ void cell_flush(struct cell *cell)
 		flush_card(cell, &plan);
 		return;
 	}
+	if (link_is_empty(&cell->waiting) && !cell->must_drop)
+		return;
 	plan_make(&plan, cell);
 	bool over = cell->deleting && plan.entries.len == 0 && cell->must_drop;
 	if (plan.worth || over)

@@ -118,6 +118,11 @@ struct claim {
 	enum claim_state state;
 	bool required; /* goes in whatever else is there */
 	bool rescued;  /* of a Lease that vanished: whose it is must be found out anew */
+	/* Of one that is required: its pod being asked for; it was bound by this entry when the
+	 * Lease was at that version. */
+	struct kube_writing *asking;
+	bool proven;
+	char version[KUBE_VERSION_MAX + 1];
 };
 
 /* What is wanted by a caller: one claim with --locks=node, one for each card otherwise. */
@@ -153,6 +158,7 @@ struct cell {
 	char version[KUBE_VERSION_MAX + 1]; /* the newest seen, even of one that is gone */
 	VEC(struct record *) records;
 	struct link waiting, sent; /* claims; required ones first */
+	uint32_t claims;	   /* that point here, wherever they are */
 	struct kube_writing *writing;
 	bool creates, skipped; /* what is on its way; an event came meanwhile */
 	bool must_drop;	       /* dead entries are worth a write of their own */
@@ -218,6 +224,8 @@ void cell_free(struct cell *cell);
 int cell_name(enum lock_mode mode, const char *node, uint32_t index, struct strbuf *out);
 /* What the server has: the Lease (NULL: it is gone), at that version (NULL: it says itself). */
 void cell_apply(struct cell *cell, const struct json *lease, const char *version, bool by_watch);
+/* Ends the wait for the pods of a Lease that is gone, if all have been heard of. */
+void cell_settle(struct cell *cell);
 /* An event of the watch. */
 void cell_watched(struct locks *locks, const struct kube_object *before,
 		  const struct kube_object *now, const struct json *object);
@@ -244,6 +252,10 @@ void cards_look(struct locks *locks);
 void fence_record(struct record *record);
 /* Asks the server, whatever the caches say. */
 void fence_verify(struct record *record);
+/* Whether the pod of a required entry is bound by it, and was when the Lease was as we know it.
+ * If not, the server is asked, and the cell is touched when that is known; the claim is freed
+ * then if nothing is required any more. */
+bool fence_proves(struct claim *claim);
 
 /* locks_collect.c */
 void collect_orphan(struct record *record);
@@ -260,6 +272,8 @@ void mode_look(struct locks *locks);
 void mode_stop(struct locks *locks);
 
 /* locks.c */
+struct claim *claim_new(struct cell *cell, const struct lock_entry *entry,
+			const struct lock_hold *holds, uint32_t count); /* NULL: ENOMEM */
 void claim_free(struct claim *claim);
 void claim_queue(struct claim *claim);
 void claim_in(struct claim *claim);

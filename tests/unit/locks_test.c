@@ -373,11 +373,30 @@ TEST(a_bound_pod_without_entry_gets_one_whatever_else_is_there)
 	stage_settle();
 	CHECK_INT(a->outcome, LOCK_LOST);
 	CHECK_INT(b->outcome, LOCK_TAKEN);
-	CHECK_STR(fake.lines.s, "POST gpus-n1 ");
+	CHECK_STR(fake.lines.s, "GET r GET r POST gpus-n1 ");
 	CHECK_INT(fake_count(stage_entries("gpus-n1"), "u-r"), 1);
 	CHECK_INT(locks_require(stage.locks, "n1", &entry, NULL), 0);
 	stage_settle();
-	CHECK_STR(fake.lines.s, "POST gpus-n1 ");
+	CHECK_STR(fake.lines.s, "GET r GET r POST gpus-n1 ");
+	stage_close();
+}
+
+TEST(a_required_entry_of_a_pod_that_is_gone_meanwhile_is_not_written)
+{
+	stage_open(LOCKS_BY_NODE);
+	struct lock_hold hold = { .uuid = "GPU-0", .core_milli = 1000, .mem_mib = 1000 };
+	struct lock_entry entry = { .uid = "u-r",
+				    .namespace = "ml",
+				    .name = "r",
+				    .version = "7",
+				    .attempt = 5,
+				    .holds = &hold,
+				    .holds_count = 1 };
+	CHECK_INT(locks_require(stage.locks, "n1", &entry, NULL), 0);
+	struct taken *a = stage_take("n1", "a", "GPU-0");
+	stage_settle();
+	CHECK_INT(a->outcome, LOCK_TAKEN);
+	CHECK_INT(fake_count(stage_entries("gpus-n1"), "u-r"), 0);
 	stage_close();
 }
 
@@ -435,6 +454,42 @@ TEST(a_lease_that_is_taken_away_with_its_locks_is_written_again)
 	fake_remove(fake_lease("gpus-n1"));
 	stage_until(&stage.guests, "+n1/u-a:1 ");
 	CHECK(strstr(stage_entries("gpus-n1"), "u-a"));
+	stage_close();
+}
+
+TEST(a_lease_that_another_has_emptied_and_so_removed_does_not_come_back)
+{
+	stage_open(LOCKS_BY_NODE);
+	struct taken *a = stage_take("n1", "a", "GPU-0");
+	stage_wait(a);
+	lock_bound(a->lock);
+	fake_pod("a")->exists = false;
+	fake_mark_deleting(fake_lease("gpus-n1"));
+	fake_remove(fake_lease("gpus-n1"));
+	stage_until(&fake.lines, "GET a ");
+	struct taken *b = stage_take("n1", "b", "GPU-0");
+	stage_wait(b);
+	CHECK_INT(b->outcome, LOCK_TAKEN);
+	CHECK(!strstr(stage_entries("gpus-n1"), "u-a"));
+	CHECK(!locks_has(stage.locks, "u-a"));
+	stage_close();
+}
+
+TEST(of_a_lease_that_vanished_who_waits_is_fenced_before_anything_is_taken)
+{
+	stage_open(LOCKS_BY_NODE);
+	struct taken *a = stage_take("n1", "a", "GPU-0");
+	stage_wait(a);
+	fake_remove(fake_lease("gpus-n1"));
+	stage_until(&fake.lines, "GET a ");
+	struct taken *b = stage_take("n1", "b", "GPU-0");
+	stage_wait(b);
+	CHECK_INT(b->outcome, LOCK_TAKEN);
+	CHECK(strstr(fake.lines.s, "GET a PATCH a POST gpus-n1 "));
+	CHECK(fake_pod("a")->version != 7);
+	locks_release(stage.locks, &a->lock, 1);
+	stage_settle();
+	CHECK(strstr(stage_entries("gpus-n1"), "u-b"));
 	stage_close();
 }
 

@@ -167,14 +167,20 @@ static void bind_now(struct rival_member *member)
 {
 	struct rival *rival = member->job->rival;
 	struct err err = ERR_INIT;
-	char decision[512];
-	snprintf(decision, sizeof(decision),
-		 "{\"node\":\"%s\",\"gpus\":[{\"id\":%c,\"uuid\":\"%s\",\"coreMilli\":1000,"
-		 "\"memoryMiB\":%d,\"ask\":0}],\"containers\":{},\"attempt\":%" PRIu32
-		 ",\"scheduler\":\"rival\",\"score\":0}",
-		 member->node, member->card[strlen(member->card) - 1], member->card, CARD_MIB,
-		 member->attempt);
-	const struct kube_pair pairs[] = { { "gpu.scheduling/decision", decision } };
+	struct strbuf decision CLEANUP(strbuf_done) = STRBUF_INIT;
+	strbuf_addf(&decision, "{\"node\":\"%s\",\"gpus\":[", member->node);
+	for (unsigned i = 0; i < member->cards_count; i++) {
+		const char *uuid = member->cards[i];
+		strbuf_addf(&decision,
+			    "%s{\"id\":%c,\"uuid\":\"%s\",\"coreMilli\":1000,\"memoryMiB\":%d,"
+			    "\"ask\":0}",
+			    i ? "," : "", uuid[strlen(uuid) - 1], uuid, CARD_MIB);
+	}
+	strbuf_addf(&decision,
+		    "],\"containers\":{},\"attempt\":%" PRIu32
+		    ",\"scheduler\":\"rival\",\"score\":0}",
+		    member->attempt);
+	const struct kube_pair pairs[] = { { "gpu.scheduling/decision", decision.s } };
 	struct kube_bind bind = { .namespace = rival->live.namespace,
 				  .pod = member->name,
 				  .uid = member->uid,
@@ -253,6 +259,16 @@ static bool choose_pod(struct rival *rival, struct rival_member *member)
 	return false;
 }
 
+/* One to three cards of the node, one after the other. */
+static void choose_cards(struct rival *rival, struct rival_member *member, unsigned node)
+{
+	unsigned first = rng_below(&rival->rng, RIVAL_CARDS);
+	member->cards_count = 1 + rng_below(&rival->rng, 3);
+	for (unsigned i = 0; i < member->cards_count; i++)
+		snprintf(member->cards[i], sizeof(member->cards[i]), "GPU-gpu-%u-%u", node,
+			 (first + i) % RIVAL_CARDS);
+}
+
 /* Before the second of a gang is taken the first may not have been lost: done() comes later. */
 static void take(struct rival_member *member)
 {
@@ -260,11 +276,14 @@ static void take(struct rival_member *member)
 	struct rival *rival = job->rival;
 	struct err err = ERR_INIT;
 	unsigned number = rng_below(&rival->rng, RIVAL_NODES);
+	struct lock_hold holds[RIVAL_CARDS];
 	snprintf(member->node, sizeof(member->node), "gpu-%u", number);
-	snprintf(member->card, sizeof(member->card), "GPU-gpu-%u-%u", number,
-		 rng_below(&rival->rng, RIVAL_CARDS));
+	choose_cards(rival, member, number);
+	for (unsigned i = 0; i < member->cards_count; i++)
+		holds[i] = (struct lock_hold){ .uuid = member->cards[i],
+					       .core_milli = 1000,
+					       .mem_mib = CARD_MIB };
 	member->attempt = (uint32_t)rng_next(&rival->rng) | 1;
-	struct lock_hold hold = { .uuid = member->card, .core_milli = 1000, .mem_mib = CARD_MIB };
 	char gang[80];
 	snprintf(gang, sizeof(gang), "gang-%s", job->members[0].name);
 	struct lock_entry entry = { .uid = member->uid,
@@ -274,8 +293,8 @@ static void take(struct rival_member *member)
 				    .attempt = member->attempt,
 				    .gang = job->count > 1 ? gang : NULL,
 				    .gang_members = job->count > 1 ? job->count : 0,
-				    .holds = &hold,
-				    .holds_count = 1 };
+				    .holds = holds,
+				    .holds_count = member->cards_count };
 	rival->takes++;
 	CHECKF(locks_take(rival->locks, member->node, &entry, on_taken, member, &member->lock,
 			  &err) == 0,

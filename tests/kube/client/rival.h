@@ -31,7 +31,9 @@ struct rival_job {
 	struct rival_member {
 		struct rival_job *job;
 		struct lock *lock;
-		char name[64], uid[64], version[32], node[16], card[32];
+		char name[64], uid[64], version[32], node[16];
+		char cards[RIVAL_CARDS][32];
+		unsigned cards_count;
 		uint32_t attempt;
 		bool locked, binding;
 	} members[2];

@@ -58,6 +58,23 @@ static void delete_pod(struct race *race, const char *name)
 	live_call(&race->admin, "DELETE", path, "{\"gracePeriodSeconds\":0}");
 }
 
+/* An administrator who tidies up: what holds something must not go. */
+static void delete_lease(struct race *race)
+{
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	char path[160];
+	CHECK_INT(live_call(&race->admin, "GET", LEASES, NULL), 200);
+	CHECK_INT(json_parse("leases", race->admin.text.s, race->admin.text.len, NULL, &doc, NULL),
+		  0);
+	struct json_iter items = json_items(json_root(doc), "items");
+	for (const struct json *lease; (lease = json_next(&items));) {
+		const char *name = json_str(lease, "metadata", "name");
+		snprintf(path, sizeof(path), LEASES "/%s", name);
+		if (strncmp(name, "gpu", 3) == 0 && rand() % 10 == 0)
+			live_call(&race->admin, "DELETE", path, NULL);
+	}
+}
+
 /* Deletes bound pods, and some that wait, and makes as many anew. */
 static void churn(struct race *race, bool all)
 {
@@ -78,6 +95,7 @@ static void churn(struct race *race, bool all)
 	}
 	while (!all && left++ < RIVAL_PODS)
 		make_pod(race);
+	delete_lease(race);
 }
 
 static bool is_ready(void *context)
