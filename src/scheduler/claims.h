@@ -10,7 +10,8 @@
  *	Failed		it has pods, and all are wrong in themselves
  *	Pending		else
  *
- * and `message` has why the first one waits that does, also of a claim that is Bound.
+ * and `message` has why the first one waits that does, also of a claim that is Bound; of a
+ * claim with several pods it ends with "(pod <name>)", or "(pod <name> and 3 more)".
  *
  * Who watches a claim sees it go Pending -> Reserved -> Bound or Failed -> Pending, and Bound
  * -> Pending when its last bound pod has ended, never another step: where the pods were

@@ -141,14 +141,15 @@ static void put_message(struct json_writer *w, const struct claim *claim,
 	const struct claimant *pod = waits ? first_with_message(claim) : NULL;
 
 	if (pod)
-		strbuf_addf(&text, "%s: %s", pod->name, pod->message);
+		strbuf_puts(&text, pod->message);
 	else if (!claim->pods.len)
 		strbuf_puts(&text, "no pod names this claim");
 	else if (next->phase == CLAIM_FAILED)
 		strbuf_puts(&text, "what was reserved for it could not be kept");
 	if (pod && waits > 1)
-		strbuf_addf(&text, " (%u more %s)", waits - 1,
-			    waits == 2 ? "pod waits" : "pods wait");
+		strbuf_addf(&text, " (pod %s and %u more)", pod->name, waits - 1);
+	else if (pod && claim->pods.len > 1)
+		strbuf_addf(&text, " (pod %s)", pod->name);
 	json_add_str(w, text.len ? text.s : NULL);
 }
 

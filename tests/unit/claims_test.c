@@ -95,11 +95,11 @@ TEST(a_reservation_that_came_to_nothing_is_failed_then_pending_and_not_at_once)
 	CHECK_STR(claim(0)->phases, "Reserved");
 	stage_turn(1);
 	CHECK_STR(claim(0)->phases, "Reserved Failed");
-	CHECK_STR(stage_status(0, "message"), "p1: no room");
+	CHECK_STR(stage_status(0, "message"), "no room");
 	CHECK_STR(stage_status(0, "nodeName"), "");
 	stage_turn(PAUSE);
 	CHECK_STR(claim(0)->phases, "Reserved Failed Pending");
-	CHECK_STR(stage_status(0, "message"), "p1: no room");
+	CHECK_STR(stage_status(0, "message"), "no room");
 	stage_settle();
 	CHECK_STR(claim(0)->phases, "Reserved Failed Pending");
 	stage_close();
@@ -169,7 +169,7 @@ TEST(the_next_pod_takes_over_without_the_claim_being_pending)
 	stage_pod("u2", "p2", "c0", NULL, NULL);
 	claims_waits(stage.claims, "u2", "no room", false);
 	stage_settle();
-	CHECK_STR(stage_status(0, "message"), "p2: no room");
+	CHECK_STR(stage_status(0, "message"), "no room (pod p2)");
 	claims_pod_gone(stage.claims, "u1");
 	stage_turn(CLAIM_LEAVE_MS / 2);
 	claims_reserved(stage.claims, "u2", "n1", 1);
@@ -193,11 +193,11 @@ TEST(a_claim_is_failed_only_if_all_its_pods_are_wrong)
 	stage_turn(PAUSE);
 	CHECK_STR(claim(0)->phases, "Pending");
 	CHECK_STR(stage_status(0, "message"),
-		  "p1: asks for 2 GPUs, its claim for 1 (1 more pod waits)");
+		  "asks for 2 GPUs, its claim for 1 (pod p1 and 1 more)");
 	claims_pod_gone(stage.claims, "u2");
 	stage_turn(PAUSE);
 	CHECK_STR(claim(0)->phases, "Pending Failed");
-	CHECK_STR(stage_status(0, "message"), "p1: asks for 2 GPUs, its claim for 1");
+	CHECK_STR(stage_status(0, "message"), "asks for 2 GPUs, its claim for 1");
 	stage_pod("u1", "p1", "c0", "n1", "n1:0");
 	stage_settle();
 	CHECK_STR(claim(0)->phases, "Pending Failed Pending Reserved Bound");

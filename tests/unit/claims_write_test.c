@@ -162,7 +162,7 @@ TEST(what_another_scheduler_says_of_pods_that_we_know_nothing_of_stands)
 	CHECK_STR(stage_status(2, "message"), "what was reserved for it could not be kept");
 	claims_waits(stage.claims, "u1", "our own reason", false);
 	stage_turn(PAUSE);
-	CHECK_STR(stage_status(1, "message"), "p1: our own reason");
+	CHECK_STR(stage_status(1, "message"), "our own reason");
 	stage_close();
 }
 
@@ -265,7 +265,7 @@ TEST(a_message_alone_is_written_now_and_then)
 	memcpy(message + CLAIM_MESSAGE_MAX - 1, "\xc3\xa4", 3);
 	claims_waits(stage.claims, "u1", message, false);
 	stage_settle();
-	CHECK_INT(strlen(stage_status(0, "message")), CLAIM_MESSAGE_MAX - 1 + strlen("p1: "));
+	CHECK_INT(strlen(stage_status(0, "message")), CLAIM_MESSAGE_MAX - 1);
 	stage_close();
 }
 
