@@ -65,12 +65,21 @@ static void activate(struct scheduler *s)
 	s->active = true;
 	meters_leader(s->meters, true);
 	meters_recovered(s->meters, (double)(now_ms(s) - s->lead_ms) / 1e3);
-	locks_activate(s->locks, true);
 	claims_activate(s->claims, true);
 	pods_require_locks(s);
 	log_info(s->log, "scheduling", LOG_U64("nodes", cluster_nodes_count(s->cluster)),
 		 LOG_U64("pods", cluster_pods_count(s->cluster)),
 		 LOG_U64("waiting", s->tasks.by_uid.len));
+}
+
+/* Locks of the other mode are given up by who leads alone, and only then are they ready. */
+static void wake_up(struct scheduler *s)
+{
+	if (s->active || !s->leading || s->draining || !kube_caches_synced(s->caches))
+		return;
+	locks_activate(s->locks, true);
+	if (s->locks_ready)
+		activate(s);
 }
 
 static void check_drained(struct scheduler *s, uint64_t now)
@@ -104,8 +113,7 @@ static void tick(uv_timer_t *timer)
 	struct scheduler *s = timer->data;
 	uint64_t now = now_ms(s), wait_ms = IDLE_MS;
 
-	if (!s->active && s->leading && s->locks_ready && kube_caches_synced(s->caches))
-		activate(s);
+	wake_up(s);
 	uint64_t due_ms = pending_tick(s->pending, now);
 	set_timer(s, s->active ? MIN(wait_ms, due_ms) : WAKING_MS);
 	if (s->active && !s->draining)
@@ -482,10 +490,11 @@ void scheduler_lead(struct scheduler *s, bool lead)
 	if (lead && !s->leading)
 		s->lead_ms = now_ms(s);
 	s->leading = lead;
+	if (!lead)
+		locks_activate(s->locks, false);
 	if (!lead && s->active) {
 		s->active = false;
 		meters_leader(s->meters, false);
-		locks_activate(s->locks, false);
 		claims_activate(s->claims, false);
 	}
 	scheduler_kick(s);
