@@ -185,38 +185,41 @@ static void handles_init(struct httpd *httpd)
 
 static void httpd_free(struct httpd *httpd)
 {
-	if (!httpd)
-		return;
 	httpd_certs_free(httpd->certs);
 	free(httpd);
 }
 
-static void httpd_freep(struct httpd **httpd)
+static int begin(struct httpd *httpd, const struct httpd_options *options, struct err *err)
 {
-	httpd_free(*httpd);
+	int fd = -1, r = 0;
+
+	if (options->cert_file)
+		r = httpd_certs_new(options->cert_file, options->key_file, &httpd->certs, err);
+	if (r == 0)
+		r = httpd_listen(options->addr, &fd, &httpd->port, err);
+	if (r == 0)
+		r = daemon_start(httpd, fd, err);
+	if (r == 0)
+		handles_init(httpd);
+	return r;
 }
 
 int httpd_new(uv_loop_t *loop, const struct httpd_options *options, struct httpd **ret,
 	      struct err *err)
 {
-	struct httpd *httpd CLEANUP(httpd_freep) = calloc(1, sizeof(*httpd));
-	int fd, r;
-
-	if (!httpd)
-		return err_set(err, ENOMEM, "no memory for a server");
 	if (!options->cert_file != !options->key_file)
 		return err_set(err, EINVAL, "a certificate needs its key, a key its certificate");
+	struct httpd *httpd = calloc(1, sizeof(*httpd));
+	if (!httpd)
+		return err_set(err, ENOMEM, "no memory for a server");
 	httpd->loop = loop;
 	options_copy(httpd, options);
-	if (options->cert_file &&
-	    (r = httpd_certs_new(options->cert_file, options->key_file, &httpd->certs, err)) < 0)
+	int r = begin(httpd, options, err);
+	if (r < 0) {
+		httpd_free(httpd);
 		return r;
-	if ((r = httpd_listen(options->addr, &fd, &httpd->port, err)) < 0 ||
-	    (r = daemon_start(httpd, fd, err)) < 0)
-		return r;
-	handles_init(httpd);
+	}
 	*ret = httpd;
-	httpd = NULL;
 	return 0;
 }
 

@@ -145,7 +145,7 @@ static size_t key_id(gnutls_pubkey_t key, unsigned char id[ID_MAX])
 
 static bool fit_together(const struct httpd_pair *pair)
 {
-	unsigned char cert_id[ID_MAX], own_id[ID_MAX];
+	unsigned char cert_id[ID_MAX], own_id[ID_MAX] = { 0 };
 	gnutls_pubkey_t own;
 
 	if (gnutls_pubkey_init(&own) < 0)
@@ -157,22 +157,26 @@ static bool fit_together(const struct httpd_pair *pair)
 	return cert_len && cert_len == own_len && memcmp(cert_id, own_id, own_len) == 0;
 }
 
-static int pair_load(const struct httpd_certs *certs, struct httpd_pair **ret, struct err *err)
+/* NULL, with an error, if there is none that can be used. */
+static struct httpd_pair *pair_load(const struct httpd_certs *certs, struct err *err)
 {
-	struct httpd_pair *pair CLEANUP(pair_freep) = calloc(1, sizeof(*pair));
-	int r;
+	struct httpd_pair *pair CLEANUP(pair_freep) = calloc(1, sizeof(*pair)), *loaded;
 
-	if (!pair || gnutls_privkey_init(&pair->key) < 0)
-		return err_set(err, ENOMEM, "no memory for certificates");
-	if ((r = load_certs(pair, certs->cert_file, err)) < 0 ||
-	    (r = load_key(pair, certs->key_file, err)) < 0)
-		return r;
-	if (!fit_together(pair))
-		return err_set(err, EINVAL, "the key %s is not that of the certificate %s",
-			       certs->key_file, certs->cert_file);
-	*ret = pair;
+	if (!pair || gnutls_privkey_init(&pair->key) < 0) {
+		err_set(err, ENOMEM, "no memory for certificates");
+		return NULL;
+	}
+	if (load_certs(pair, certs->cert_file, err) < 0 ||
+	    load_key(pair, certs->key_file, err) < 0)
+		return NULL;
+	if (!fit_together(pair)) {
+		err_set(err, EINVAL, "the key %s is not that of the certificate %s",
+			certs->key_file, certs->cert_file);
+		return NULL;
+	}
+	loaded = pair;
 	pair = NULL;
-	return 0;
+	return loaded;
 }
 
 /* In order, for a link that began with an old pair may use any newer one. */
@@ -195,26 +199,32 @@ static void use(struct httpd_certs *certs, struct httpd_pair *pair)
 	drop_unused(certs);
 }
 
+static struct httpd_certs *certs_alloc(const char *cert_file, const char *key_file)
+{
+	struct httpd_certs *certs = calloc(1, sizeof(*certs));
+
+	if (!certs)
+		return NULL;
+	certs->cert_file = strdup(cert_file);
+	certs->key_file = strdup(key_file);
+	if (certs->cert_file && certs->key_file)
+		return certs;
+	httpd_certs_free(certs);
+	return NULL;
+}
+
 int httpd_certs_new(const char *cert_file, const char *key_file, struct httpd_certs **ret,
 		    struct err *err)
 {
-	struct httpd_certs *certs = calloc(1, sizeof(*certs));
-	struct httpd_pair *pair;
-	int r = -ENOMEM;
+	struct httpd_certs *certs = certs_alloc(cert_file, key_file);
 
-	if (certs) {
-		certs->cert_file = strdup(cert_file);
-		certs->key_file = strdup(key_file);
-	}
-	if (!certs || !certs->cert_file || !certs->key_file) {
-		err_set(err, ENOMEM, "no memory for certificates");
-	} else {
-		look(certs, &certs->used); /* before: a change meanwhile is seen next time */
-		r = pair_load(certs, &pair, err);
-	}
-	if (r < 0) {
+	if (!certs)
+		return err_set(err, ENOMEM, "no memory for certificates");
+	look(certs, &certs->used); /* before: a change meanwhile is seen next time */
+	struct httpd_pair *pair = pair_load(certs, err);
+	if (!pair) {
 		httpd_certs_free(certs);
-		return r;
+		return -EINVAL;
 	}
 	use(certs, pair);
 	*ret = certs;
@@ -249,7 +259,6 @@ static int refuse(struct httpd_certs *certs, const struct state *now)
 
 int httpd_certs_check(struct httpd_certs *certs, struct err *err)
 {
-	struct httpd_pair *pair;
 	struct state now;
 
 	look(certs, &now);
@@ -260,8 +269,8 @@ int httpd_certs_check(struct httpd_certs *certs, struct err *err)
 	}
 	if (certs->told && same(&now, &certs->refused))
 		return 0;
-	int r = pair_load(certs, &pair, err);
-	if (r < 0)
+	struct httpd_pair *pair = pair_load(certs, err);
+	if (!pair)
 		return refuse(certs, &now);
 	certs->used = now;
 	use(certs, pair);

@@ -103,7 +103,7 @@ int httpd_listen(const char *addr, int *ret_fd, int *ret_port, struct err *err)
 	char host[HOST_MAX];
 	const char *port;
 	uint32_t number;
-	int r;
+	int fd = -1;
 
 	if (!split(addr, host, &port, &number))
 		return err_set(err, EINVAL,
@@ -111,16 +111,13 @@ int httpd_listen(const char *addr, int *ret_fd, int *ret_port, struct err *err)
 			       "127.0.0.1:8080 or [::1]:8080",
 			       addr);
 	if (*host) {
-		r = listen_on_host(addr, host, port, ret_fd, err);
+		int r = listen_on_host(addr, host, port, &fd, err);
 		if (r < 0)
 			return r;
-	} else {
-		int fd = listen_on_any((uint16_t)number);
-		if (fd < 0)
-			return err_set(err, errno, "cannot listen on %s: %s", addr,
-				       strerror(errno));
-		*ret_fd = fd;
+	} else if ((fd = listen_on_any((uint16_t)number)) < 0) {
+		return err_set(err, errno, "cannot listen on %s: %s", addr, strerror(errno));
 	}
-	*ret_port = port_of(*ret_fd);
+	*ret_fd = fd;
+	*ret_port = port_of(fd);
 	return 0;
 }

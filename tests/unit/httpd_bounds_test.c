@@ -73,8 +73,8 @@ TEST(who_announces_too_much_is_refused_at_once)
 	static const char *const rows[] = {
 		"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n",
 		"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551614\r\n\r\n",
-		"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100001\r\n"
-		"Expect: 100-continue\r\n\r\n",
+		("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100001\r\n"
+		 "Expect: 100-continue\r\n\r\n"),
 	};
 	struct stand stand;
 
@@ -381,7 +381,7 @@ TEST(a_thousand_idle_connections_disturb_nobody)
 	for (int i = 0; i < 100; i++)
 		stand_still_serves(&stand);
 	for (size_t i = 0; i < IDLE_CALLERS; i++) {
-		CHECK(caller_say(callers[i], i % 2 ? HELLO : i % 4 ? HELLO + 7 : HELLO));
+		CHECK(caller_say(callers[i], i % 2 ? HELLO : i % 4 ? &HELLO[7] : HELLO));
 		CHECK_INT(caller_read(callers[i]), 200);
 	}
 	for (size_t i = 0; i < IDLE_CALLERS; i++)

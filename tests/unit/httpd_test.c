@@ -469,7 +469,7 @@ static void *ask_again_and_again(void *context)
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = htons((uint16_t)plan->port),
 				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	char text[1024];
+	char text[1024] = "";
 
 	for (int i = 0; i < REQUESTS; i++) {
 		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
