@@ -86,6 +86,14 @@ const char *draft_ask_verb(const struct draft *d)
 	return d->asked_by_many ? "ask" : "asks";
 }
 
+/* What the pod itself wants the label to be: a value that no node has is known nowhere else. */
+static const char *selected(const struct draft *d, const struct label *label, const char *key)
+{
+	const char *value = json_str(d->source->object, "spec", "nodeSelector", key);
+
+	return value ? value : cluster_string(d->cluster, label->value);
+}
+
 int draft_select(struct draft *d, const char *key, const char *value, struct err *err)
 {
 	struct request *r = d->request;
@@ -98,7 +106,7 @@ int draft_select(struct draft *d, const char *key, const char *value, struct err
 		if (r->selector[i].value == label.value || label.key == UINT32_MAX)
 			return 0;
 		return err_set(err, EINVAL, "the node label %s is to be both \"%s\" and \"%s\"",
-			       key, cluster_string(d->cluster, r->selector[i].value), value);
+			       key, selected(d, &r->selector[i], key), value);
 	}
 	if (r->selector_count == SELECTOR_MAX)
 		return err_set(err, EINVAL, "the pod selects nodes by more than %d labels",

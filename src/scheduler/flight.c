@@ -104,6 +104,16 @@ static void drop_unneeded(struct annotations *list)
 	list->count = 1;
 }
 
+static const char *slice_uuid(void *context, uint32_t node, const struct hold *hold)
+{
+	struct flight *f = context;
+	const struct node *n = cluster_node(f->scheduler->cluster, node);
+
+	return inventory_slice(f->scheduler->inventory, n->name, hold->gpu,
+			       n->mig->profiles[hold->mig_profile].name, hold->mig_start,
+			       &f->arena);
+}
+
 static int make_annotations(struct flight *f, const struct wish *wish, const struct decision *d,
 			    struct err *err)
 {
@@ -116,6 +126,8 @@ static int make_annotations(struct flight *f, const struct wish *wish, const str
 		.attempt = f->attempt,
 		.visibility = inventory_visibility(s->inventory, f->node),
 		.mps = inventory_mps(s->inventory, f->node),
+		.slice_uuid = slice_uuid,
+		.context = f,
 	};
 
 	f->annotations = arena_alloc(&f->arena, sizeof(*f->annotations));

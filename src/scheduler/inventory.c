@@ -433,6 +433,45 @@ bool inventory_mps(const struct inventory *inventory, const char *node)
 	return place && place->mps;
 }
 
+static bool is_slice(const struct json *slice, const char *profile, uint32_t start)
+{
+	const char *name = json_str(slice, "profile");
+	int64_t from;
+
+	return name && strcmp(name, profile) == 0 && json_i64(slice, &from, "start") == 0 &&
+	       from == start;
+}
+
+static const char *find_slice(const struct json *status, uint32_t gpu, const char *profile,
+			      uint32_t start)
+{
+	struct json_iter devices = json_items(status, "status", "devices");
+	const struct json *device, *slice;
+
+	while ((device = json_next(&devices))) {
+		struct json_iter slices = json_items(device, "migDevices");
+		int64_t id;
+
+		if (json_i64(device, &id, "id") < 0 || id != gpu)
+			continue;
+		while ((slice = json_next(&slices)))
+			if (is_slice(slice, profile, start))
+				return json_str(slice, "uuid");
+	}
+	return NULL;
+}
+
+const char *inventory_slice(const struct inventory *inventory, const char *node, uint32_t gpu,
+			    const char *profile, uint32_t start, struct arena *arena)
+{
+	struct json_doc *status CLEANUP(json_doc_freep) = NULL;
+	const char *uuid = NULL;
+
+	if (parse(inventory->statuses, node, &status) == 0 && status)
+		uuid = find_slice(json_root(status), gpu, profile, start);
+	return uuid ? arena_strndup(arena, uuid, strlen(uuid)) : NULL;
+}
+
 bool inventory_card(const struct inventory *inventory, const char *node, const char *uuid,
 		    struct lock_card *ret, uint32_t *index)
 {

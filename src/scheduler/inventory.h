@@ -15,6 +15,7 @@
 #include "dialect/annotations.h"
 #include "kube/views/gpu.h"
 
+struct arena;
 struct engine;
 struct err;
 struct inventory;
@@ -58,6 +59,11 @@ int inventory_set_domains(struct inventory *inventory, const char *const *keys, 
 enum visibility inventory_visibility(const struct inventory *inventory, const char *node);
 bool inventory_mps(const struct inventory *inventory, const char *node);
 enum injection_mode inventory_injection(const struct inventory *inventory, const char *node);
+
+/* The UUID of a MIG slice that the node's agent has reported, in the arena; NULL: there is no
+ * such slice yet, or no memory. */
+const char *inventory_slice(const struct inventory *inventory, const char *node, uint32_t gpu,
+			    const char *profile, uint32_t start, struct arena *arena);
 
 /* For locks.h. */
 bool inventory_card(const struct inventory *inventory, const char *node, const char *uuid,

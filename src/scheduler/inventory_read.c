@@ -95,6 +95,32 @@ static uint64_t hash_of(struct inventory *inventory, const struct node_spec *spe
 	return hash_bytes(inventory->bytes.s, inventory->bytes.len, inventory->seed);
 }
 
+/* Slices that were made: the engine knows none of them, but who waits for one does. */
+static uint64_t slices_hash(struct inventory *inventory, const struct json *status)
+{
+	struct json_iter devices = json_items(status, "status", "devices");
+	const struct json *device, *slice;
+
+	strbuf_reset(&inventory->bytes);
+	for (uint64_t at = 0; (device = json_next(&devices)); at++) {
+		struct json_iter slices = json_items(device, "migDevices");
+
+		while ((slice = json_next(&slices))) {
+			const char *uuid = json_str(slice, "uuid");
+			const char *profile = json_str(slice, "profile");
+			int64_t start = -1;
+
+			json_i64(slice, &start, "start");
+			put_number(&inventory->bytes, at << 32 | (uint32_t)start);
+			put_string(&inventory->bytes, uuid ? uuid : "");
+			put_string(&inventory->bytes, profile ? profile : "");
+		}
+	}
+	if (!inventory->bytes.len)
+		return 0;
+	return hash_bytes(inventory->bytes.s, inventory->bytes.len, inventory->seed);
+}
+
 static void add_users(const struct inventory *inventory, const struct json *device,
 		      struct reading *r)
 {
@@ -265,6 +291,7 @@ int place_read(struct inventory *inventory, const struct place *place, const str
 	ret->injection = view.injection;
 	json_bool(status, &ret->mps, "status", "mps");
 	ret->hashes.gpus = hash_of(inventory, &ret->spec, put_gpus);
+	ret->hashes.gpus ^= slices_hash(inventory, status);
 	rc = inventory->bytes.failed ? err_set(err, ENOMEM, "out of memory")
 				     : read_users(inventory, status, ret, err);
 	if (rc < 0)

@@ -255,6 +255,10 @@ TEST(claims_that_make_no_sense_are_refused)
 		  "GpuClaim c and the limits of its containers ask for different shares", 0 },
 		{ SHARES(30, 20, 10) SHARED("count: 1, memoryMiB: 10"),
 		  "GpuClaim c and the limits of its containers ask for different shares", 0 },
+		{ POD("{nodeSelector: {kubernetes.io/hostname: none}, containers: [{name: a}]}")
+			  CLAIM("{devices: {count: 1},"
+				" selector: {matchLabels: {kubernetes.io/hostname: beta}}}"),
+		  "the node label kubernetes.io/hostname is to be both \"none\" and \"beta\"", 0 },
 		{ PLAIN CLAIM("{devices: {count: 33}}"),
 		  "GpuClaim c: devices.count is 33, it must be from 1 to 32", 0 },
 		{ SHARES(30, 21, 50) SHARED("count: 1"),

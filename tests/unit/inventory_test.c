@@ -241,6 +241,33 @@ TEST(the_agent_says_what_containers_see)
 	REPORT("a", "devices: [{id: 0, uuid: GPU-a, inUseBy: [" by0 "]}," \
 		    "{id: 1, uuid: GPU-b, inUseBy: [" by1 "]}, {id: 2, uuid: GPU-c}]")
 
+#define SLICED(slices)                                                                           \
+	REPORT("a", "devices: [{id: 0, uuid: GPU-a, migEnabled: true, migDevices: [" slices "]}" \
+											    "]")
+
+TEST(slices_are_known_by_card_profile_and_start)
+{
+	struct arena arena CLEANUP(arena_done);
+
+	arena_init(&arena, 4096);
+	open();
+	bench_put(KUBE_NODE, NODE("a", "", "cpu: 4"));
+	CHECK(!inventory_slice(inventory, "a", 0, "1g.10gb", 4, &arena));
+	bench_put(KUBE_GPU_NODE_STATUS, SLICED(""));
+	bench_seen();
+	bench_put(KUBE_GPU_NODE_STATUS, SLICED("{uuid: MIG-1, profile: 1g.10gb, start: 4}"));
+	CHECK_STR(bench_seen(), "a:gpus,"); /* who waits for one hears of it */
+	CHECK_STR(inventory_slice(inventory, "a", 0, "1g.10gb", 4, &arena), "MIG-1");
+	CHECK(!inventory_slice(inventory, "a", 0, "1g.10gb", 5, &arena));
+	CHECK(!inventory_slice(inventory, "a", 0, "2g.20gb", 4, &arena));
+	CHECK(!inventory_slice(inventory, "a", 1, "1g.10gb", 4, &arena));
+	CHECK(!inventory_slice(inventory, "b", 0, "1g.10gb", 4, &arena));
+	bench_put(KUBE_GPU_NODE_STATUS, SLICED("{uuid: MIG-2, profile: 1g.10gb, start: 4}"));
+	CHECK_STR(bench_seen(), "a:gpus,");
+	CHECK_STR(inventory_slice(inventory, "a", 0, "1g.10gb", 4, &arena), "MIG-2");
+	close_all();
+}
+
 TEST(who_is_seen_on_which_gpus)
 {
 	open();
