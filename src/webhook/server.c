@@ -211,6 +211,11 @@ void webhook_server_measure(struct webhook_server *server)
 			   httpd_connections(server->httpd));
 }
 
+void webhook_server_retire(struct webhook_server *server)
+{
+	httpd_retire(server->httpd);
+}
+
 static void server_closed(void *context)
 {
 	struct webhook_server *server = context;

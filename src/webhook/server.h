@@ -42,7 +42,8 @@ int webhook_server_port(const struct webhook_server *server);
 /* Brings the gauges up to date. */
 void webhook_server_measure(struct webhook_server *server);
 
-/* As httpd_close(). */
+/* As httpd_retire() and httpd_close(). */
+void webhook_server_retire(struct webhook_server *server);
 void webhook_server_close(struct webhook_server *server, uint32_t grace_ms,
 			  void (*closed)(void *context), void *context);
 

@@ -286,6 +286,11 @@ static void grace_over(uv_timer_t *timer)
 		stop(httpd);
 }
 
+void httpd_retire(struct httpd *httpd)
+{
+	httpd->retired = true;
+}
+
 void httpd_close(struct httpd *httpd, uint32_t grace_ms, void (*closed)(void *context),
 		 void *context)
 {
@@ -294,7 +299,7 @@ void httpd_close(struct httpd *httpd, uint32_t grace_ms, void (*closed)(void *co
 			closed(context);
 		return;
 	}
-	httpd->closing = true;
+	httpd->retired = httpd->closing = true;
 	httpd->closed = closed;
 	httpd->closed_context = context;
 	MHD_socket fd = MHD_quiesce_daemon(httpd->daemon);

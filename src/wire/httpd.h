@@ -82,13 +82,15 @@ struct httpd_options {
 	/* The files have changed: err is NULL when the new pair is in use, else why the old
 	 * one stays.  Once for each change; or NULL. */
 	void (*certs_changed)(void *context, const struct err *err);
-	void *context;		  /* of both */
-	size_t max_body;	  /* 0: 3 MiB */
-	size_t max_bodies;	  /* of all together; 0: 16 times max_body */
-	uint32_t max_connections; /* others wait to be accepted; 0: 4096 */
-	uint32_t idle_ms;	  /* between two requests; 0: 120 s, longer than clients wait */
-	uint32_t request_ms;	  /* to greet and send one, and to read the answer; 0: 10 s */
-	uint32_t certs_ms;	  /* between two looks at the files; 0: 1 s */
+	void *context;	   /* of both */
+	size_t max_body;   /* 0: 3 MiB */
+	size_t max_bodies; /* of all together; 0: 16 times max_body */
+	/* The one that has been idle for longest makes room for a new one; where none is idle,
+	 * the new one waits to be accepted.  0: 4096 */
+	uint32_t max_connections;
+	uint32_t idle_ms;    /* between two requests; 0: 120 s, longer than clients wait */
+	uint32_t request_ms; /* to greet and send one, and to read the answer; 0: 10 s */
+	uint32_t certs_ms;   /* between two looks at the files; 0: 1 s */
 };
 
 /* Listens.  0, -EINVAL (an address that is none, files that hold no pair), -ENOMEM, or why
@@ -112,6 +114,10 @@ struct httpd_later *httpd_suspend(const struct httpd_request *request);
 
 /* Takes the body out of `reply`. */
 void httpd_answer(struct httpd_later *later, struct httpd_reply *reply);
+
+/* For one whose end is near, while clients may not know of another yet: serves on, but
+ * each answer closes its connection, so that none is cut when it has just asked. */
+void httpd_retire(struct httpd *httpd);
 
 /* Listens no more, answers what is in flight, for grace_ms at most (then 503 to those that
  * wait, and the rest is cut off), closes all connections, frees; closed() is called from

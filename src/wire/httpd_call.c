@@ -129,7 +129,7 @@ static enum MHD_Result call_send(struct httpd_call *call)
 {
 	if (!call->response)
 		return MHD_NO;
-	if (call->httpd->closing || call->stage == CALL_REFUSED)
+	if (call->httpd->retired || call->stage == CALL_REFUSED)
 		MHD_add_response_header(call->response, MHD_HTTP_HEADER_CONNECTION, "close");
 	call->link->asking = false;
 	httpd_link_phase(call->link, HTTPD_BUSY); /* from now on it reads */

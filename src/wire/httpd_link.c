@@ -160,7 +160,8 @@ static void link_open(struct httpd *httpd, struct MHD_Connection *connection, vo
 		link_use_tls(link);
 	link->phase = HTTPD_WAITING; /* in no list yet */
 	httpd_link_phase(link, HTTPD_BUSY);
-	httpd->connections++;
+	if (++httpd->connections >= httpd->options.max_connections && httpd->idle.first)
+		cut(httpd->idle.first); /* so that there is room for the next */
 }
 
 static void link_close(struct httpd_link *link)

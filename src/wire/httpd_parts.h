@@ -77,7 +77,7 @@ struct httpd {
 	uint32_t fruitless; /* those in a row that have not, up to a bound */
 	uint32_t greeting;  /* links with TLS that have not asked anything yet */
 
-	bool closing, stopped;
+	bool retired, closing, stopped;
 	void (*closed)(void *context);
 	void *closed_context;
 };

@@ -333,16 +333,50 @@ TEST(more_clients_than_may_be_wait_for_their_turn)
 
 	stand_open(&stand, &(struct httpd_options){ .max_connections = 2 });
 	for (size_t i = 0; i < 3; i++)
-		callers[i] = stand_call(&stand, HELLO);
-	CHECK_INT(caller_read(callers[0]), 200);
-	CHECK_INT(caller_read(callers[1]), 200);
+		callers[i] = stand_call(&stand, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
 	stand_pass(&stand, 50);
 	CHECK_INT(httpd_connections(stand.httpd), 2);
 	CHECK_INT(stand.handled, 2);
-	caller_free(callers[0]);
-	CHECK_INT(caller_read(callers[2]), 200);
-	caller_free(callers[1]);
-	caller_free(callers[2]);
+	caller_free(callers[0]); /* its answer goes nowhere */
+	for (size_t i = 0; i < 3; i++) {
+		struct httpd_reply reply = HTTPD_REPLY_INIT;
+		while (stand.held_count == i)
+			stand_turn(&stand);
+		reply.status = 200;
+		httpd_answer(stand.held[i], &reply);
+	}
+	for (size_t i = 1; i < 3; i++) {
+		CHECK_INT(caller_read(callers[i]), 200);
+		caller_free(callers[i]);
+	}
+	stand_close(&stand);
+}
+
+TEST(who_has_been_idle_for_longest_makes_room)
+{
+	struct caller *callers[6];
+	struct stand stand;
+
+	stand_open(&stand, &(struct httpd_options){ .max_connections = 4 });
+	for (size_t i = 0; i < 6; i++) {
+		callers[i] = stand_call(&stand, HELLO);
+		CHECK_INT(caller_read(callers[i]), 200);
+		stand_settle(&stand);
+		if (i == 1) { /* the second has come later than the first has asked again */
+			CHECK(caller_say(callers[0], HELLO));
+			CHECK_INT(caller_read(callers[0]), 200);
+			stand_settle(&stand);
+		}
+	}
+	/* one place is kept free: of six, those that asked last are here */
+	for (size_t i = 0; i < 6; i++) {
+		if (i < 3)
+			caller_wait_end(callers[i]);
+		else
+			CHECK(caller_say(callers[i], HELLO) && caller_read(callers[i]) == 200);
+		caller_free(callers[i]);
+	}
+	CHECK_INT(stand.handled, 6 + 1 + 3);
 	stand_close(&stand);
 }
 

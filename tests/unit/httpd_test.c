@@ -290,6 +290,23 @@ TEST(what_is_in_flight_is_answered_before_the_end)
 	stand_close(&stand);
 }
 
+TEST(a_server_that_retires_closes_each_connection_with_an_answer)
+{
+	struct stand stand;
+
+	stand_open(&stand, &(struct httpd_options){ 0 });
+	struct caller *caller = stand_call(&stand, HELLO);
+	CHECK_INT(caller_read(caller), 200);
+	httpd_retire(stand.httpd);
+	CHECK(caller_say(caller, HELLO));
+	CHECK_INT(caller_read(caller), 200);
+	CHECK(strcasestr(caller->head, "\r\nConnection: close\r\n"));
+	caller_wait_end(caller);
+	caller_free(caller);
+	stand_still_serves(&stand); /* on a new one */
+	stand_close(&stand);
+}
+
 TEST(the_wait_for_the_last_answers_has_an_end)
 {
 	struct stand stand;
