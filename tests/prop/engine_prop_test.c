@@ -180,9 +180,20 @@ static void flip_health(struct world *w)
 	cluster_gpu_health(w->cluster, node, gpu, !n->gpus[gpu].healthy);
 }
 
+/* Pods of a kind that was decided on before. */
+static void decide_again(struct world *w, const struct request *requests, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct decision d;
+
+		check_decision(w, &requests[i], engine_decide(w->engine, &requests[i], &d), &d);
+	}
+}
+
 /* Other weights, limits, policy and memory: nothing of the cluster may change. */
 static void configure(struct world *w)
 {
+	struct request known[4];
 	static const struct policy *const policies[] = { &policy_default, &policy_binpack,
 							 &policy_spread };
 	struct engine_config config = {
@@ -191,14 +202,20 @@ static void configure(struct world *w)
 		.weights = { rng_below(&w->rng, 5), rng_below(&w->rng, 5), rng_below(&w->rng, 5),
 			     rng_below(&w->rng, 5) },
 		.max_nodes_per_leaf = rng_below(&w->rng, 4),
-		.index_bytes = rng_chance(&w->rng, 1, 4),
+		.index_bytes = rng_chance(&w->rng, 1, 4), /* hardly any, or the default */
 	};
 	uint64_t before = cluster_digest(w->cluster);
 
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		random_request(w->cluster, &w->rng, &known[i]);
+		known[i].node = NODE_NONE;
+	}
+	decide_again(w, known, ARRAY_SIZE(known));
 	if (engine_configure(w->engine, &config) < 0)
 		broken(w, "engine_configure");
 	if (cluster_digest(w->cluster) != before)
 		broken(w, "a configuration has changed the cluster");
+	decide_again(w, known, ARRAY_SIZE(known));
 }
 
 static void step(struct world *w)
