@@ -3,7 +3,9 @@
  *
  *	locks.c		what the scheduler calls
  *	locks_life.c	the beginning, the end, and the watch
- *	locks_cell.c	a Lease as it is on the server, entry by entry
+ *	locks_cell.c	a Lease as it is on the server
+ *	locks_entries.c	the entries of a Lease, as they have come to be
+ *	locks_plan.c	what the next write of a Lease has in it
  *	locks_lease.c	the one writer of a Lease
  *	locks_cards.c	the Leases of a node with --locks=gpu
  *	locks_fence.c	whether an entry's pod is dead, and making sure that it is
@@ -202,6 +204,17 @@ struct locks {
 	bool trouble_told; /* why nothing can be written was said once */
 };
 
+/* What the next write would have in it. */
+struct lease_plan {
+	VEC(struct lock_entry) entries; /* borrowed from their records */
+	struct strbuf text;		/* the same as JSON, without its end */
+	struct link chosen;		/* claims that go with it */
+	const struct lock_entry *whole; /* who has all of the card, with --locks=gpu */
+	bool worth;			/* something would change that cannot wait */
+	bool unproven;			/* something may lack that must come first */
+	bool failed;			/* out of memory */
+};
+
 /* locks_state.c */
 struct record *record_new(const struct lock_entry *entry, const struct lock_hold *holds,
 			  uint32_t holds_count); /* NULL: out of memory */
@@ -234,11 +247,19 @@ void cell_catch_up(struct cell *cell);
 /* `a` is of a later moment than `b`: a hint, for safety rests on the server's comparison. */
 bool version_newer(const char *a, const char *b);
 
+/* locks_entries.c */
+void cell_set_entries(struct cell *cell, const struct lock_entry *entries, uint32_t count);
+
+/* locks_plan.c */
+void plan_make(struct lease_plan *plan, struct cell *cell);
+void plan_done(struct lease_plan *plan);
+void lease_body(struct strbuf *out, const struct cell *cell, const struct lease_plan *plan);
+void lease_head(struct strbuf *out, const struct locks *locks, const char *name, const char *uid,
+		const char *version);
+
 /* locks_lease.c */
 void cell_touch(struct cell *cell); /* is looked at before the loop sleeps */
 void cell_flush(struct cell *cell);
-void lease_head(struct strbuf *out, const struct locks *locks, const char *name, const char *uid,
-		const char *version);
 const char *lease_trouble(const struct locks *locks, const struct kube_write_result *result,
 			  char *text, size_t size);
 

@@ -196,7 +196,7 @@ TEST(what_a_killed_scheduler_leaves_is_cleared)
 	race_close(&race);
 }
 
-TEST(lost_answers_and_refusals_do_not_lock_twice)
+static void race_through_faults(enum lock_mode mode)
 {
 	struct faults faults;
 	struct race race;
@@ -208,11 +208,16 @@ TEST(lost_answers_and_refusals_do_not_lock_twice)
 			      "on method=GET p=0.05 answer=500\n"
 			      "on method=PUT p=0.05 answer=429 retry-after=1\n"
 			      "on verb=watch p=0.05 cut mid-event\n");
-	race_open(&race, faults.kubeconfig, LOCKS_BY_NODE);
+	race_open(&race, faults.kubeconfig, mode);
 	run(&race, rounds());
 	faults_toggle(&faults);
 	race_close(&race);
 	CHECK(faults_end(&faults) > 0);
+}
+
+TEST(lost_answers_and_refusals_do_not_lock_twice)
+{
+	race_through_faults(LOCKS_BY_NODE);
 }
 
 TEST(with_a_lease_for_each_card_it_is_the_same)
@@ -221,6 +226,11 @@ TEST(with_a_lease_for_each_card_it_is_the_same)
 	race_open(&race, NULL, LOCKS_BY_GPU);
 	run(&race, rounds());
 	race_close(&race);
+}
+
+TEST(lost_answers_do_not_lock_twice_with_a_lease_for_each_card)
+{
+	race_through_faults(LOCKS_BY_GPU);
 }
 
 TEST_MAIN()
