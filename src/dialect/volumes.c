@@ -295,6 +295,7 @@ static int add_want(struct volumes *v, const struct claim_use *use, const struct
 		.uid = or_empty(json_str(o, "metadata", "uid")),
 		.modes = volumes_modes(o),
 		.block = volumes_is_block(o),
+		.promised = promised,
 		.node = promised ? promised
 				 : json_str(o, "metadata", "annotations", KEY_SELECTED_NODE),
 	};

@@ -22,7 +22,8 @@ struct pod_source;
 /* One claim that is not bound yet. */
 struct volume_choice {
 	const char *claim;  /* in the pod's namespace */
-	const char *volume; /* that it gets; NULL: one is to be made for it on the node */
+	const char *volume; /* that it gets; NULL: one is to be made for it on the node, or for
+			     * another pod that was promised it, whatever its node is */
 };
 
 struct volume_plan {

@@ -59,7 +59,7 @@ static int choose(struct volumes *v, uint32_t node, struct volume_plan *ret, str
 			return err_set(err, ENOMEM, "out of memory");
 		if (given[i])
 			choices[i].volume = given[i]->name;
-		else
+		else if (!v->wants[i].promised)
 			rc = volumes_demand_want(v, i, false, err);
 	}
 	ret->choices = choices;

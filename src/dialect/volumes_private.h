@@ -28,6 +28,7 @@ struct want {
 	bool block;
 	bool sized;	      /* it says how much it wants */
 	const char *node;     /* that was selected for it already, or NULL */
+	bool promised;	      /* for another pod that is being bound */
 	const char *reserved; /* name of the candidate that is kept for it, or NULL */
 };
 

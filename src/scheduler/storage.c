@@ -46,6 +46,7 @@ struct shelf {
 
 struct promise {
 	char *key, *to;
+	uint32_t pods;
 };
 
 struct storage {
@@ -336,11 +337,17 @@ int storage_promise(struct storage *s, const char *kind, const char *namespace, 
 	promise_key(&key, kind, namespace, name);
 	if (key.failed)
 		return -ENOMEM;
-	if (map_get(&s->promises, key.s, key.len))
+	p = map_get(&s->promises, key.s, key.len);
+	if (p && strcmp(kind, "PersistentVolume") == 0 && strcmp(p->to, to) != 0)
 		return -EEXIST;
+	if (p) {
+		p->pods++;
+		return 1;
+	}
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
+	p->pods = 1;
 	p->key = strdup(key.s);
 	p->to = strdup(to);
 	if (p->key && p->to && map_put(&s->promises, p->key, key.len, p) == 0)
@@ -357,7 +364,7 @@ void storage_unpromise(struct storage *s, const char *kind, const char *namespac
 
 	promise_key(&key, kind, namespace, name);
 	p = key.failed ? NULL : map_get(&s->promises, key.s, key.len);
-	if (!p)
+	if (!p || --p->pods)
 		return;
 	map_del(&s->promises, p->key, strlen(p->key));
 	promise_free(p);

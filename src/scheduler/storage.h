@@ -55,7 +55,8 @@ const char *storage_promised(const struct storage *storage, const char *kind,
 /* Attachments that came before their volumes are told now; before pods are read. */
 void storage_settle(struct storage *storage);
 
-/* 0; -EEXIST it is promised to somebody already; -ENOMEM. */
+/* 0; 1 that is promised already, for another pod: once more; -EEXIST the volume is promised to
+ * another claim; -ENOMEM.  Each is to be taken back once. */
 int storage_promise(struct storage *storage, const char *kind, const char *namespace,
 		    const char *name, const char *to);
 void storage_unpromise(struct storage *storage, const char *kind, const char *namespace,

@@ -48,9 +48,10 @@ static void close_all(void)
 	"spec: {storageClassName: fast, csi: {driver: csi.example, "       \
 	"volumeHandle: h-" name "}, claimRef: {namespace: ml, name: " name \
 	"}}\nstatus: {phase: " more "}\n"
-#define LIMIT(count)                                                                             \
-	GLOBAL("host") "spec: {drivers: [{name: csi.example, allocatable: {count: " count "}}]}" \
-											  "\n"
+#define LIMIT(count)                                                              \
+	GLOBAL("host")                                                            \
+	"spec: {drivers: [{name: csi.example, allocatable: {count: " count "}}]}" \
+	"\n"
 #define ATTACHMENT(name, volume)                                 \
 	GLOBAL(name)                                             \
 	"spec: {attacher: csi.example, nodeName: host, source: " \
@@ -240,9 +241,13 @@ TEST(promises_are_kept_until_they_are_taken_back)
 	CHECK(!d->promised(d->context, "PersistentVolume", "", "v"));
 	CHECK_INT(storage_promise(s, "PersistentVolume", "", "v", "ml/a"), 0);
 	CHECK_INT(storage_promise(s, "PersistentVolume", "", "v", "ml/b"), -EEXIST);
+	CHECK_INT(storage_promise(s, "PersistentVolume", "", "v", "ml/a"), 1);
 	CHECK_INT(storage_promise(s, "PersistentVolumeClaim", "ml", "v", "n"), 0);
+	CHECK_INT(storage_promise(s, "PersistentVolumeClaim", "ml", "v", "other"), 1);
 	CHECK_STR(d->promised(d->context, "PersistentVolume", "", "v"), "ml/a");
 	CHECK_STR(d->promised(d->context, "PersistentVolumeClaim", "ml", "v"), "n");
+	storage_unpromise(s, "PersistentVolume", "", "v");
+	CHECK_STR(d->promised(d->context, "PersistentVolume", "", "v"), "ml/a");
 	storage_unpromise(s, "PersistentVolume", "", "v");
 	storage_unpromise(s, "PersistentVolume", "", "v");
 	CHECK(!d->promised(d->context, "PersistentVolume", "", "v"));
