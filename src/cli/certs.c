@@ -49,7 +49,8 @@ static int complain(const char *text)
 	return CLI_USAGE;
 }
 
-static bool parse(struct certs_run *r, int argc, char **argv, int *exit_code)
+/* Where certificates are, and whose they are. */
+static size_t place_specs(struct certs_run *r, struct option_spec *ret)
 {
 	const struct option_spec specs[] = {
 		{ .name = "dir",
@@ -79,6 +80,25 @@ static bool parse(struct certs_run *r, int argc, char **argv, int *exit_code)
 		  .help = "the webhook configurations whose caBundle is set (default\n"
 			  "" SERVICE_DEFAULT ", or none with --dir; none: none)",
 		  .string = &r->configuration },
+		{ .name = "kubeconfig",
+		  .value = "FILE",
+		  .help = "how to reach the cluster (default: $KUBECONFIG,\n"
+			  "~/.kube/config, the pod's own account)",
+		  .string = &r->kubeconfig },
+		{ .name = "master",
+		  .value = "URL",
+		  .help = "the API server, whatever the kubeconfig says",
+		  .string = &r->master },
+	};
+
+	memcpy(ret, specs, sizeof(specs));
+	return ARRAY_SIZE(specs);
+}
+
+/* For how long, and when. */
+static size_t time_specs(struct certs_run *r, struct option_spec *ret)
+{
+	const struct option_spec specs[] = {
 		{ .name = "days",
 		  .value = "N",
 		  .help = "how long it is valid (default 365)",
@@ -107,23 +127,25 @@ static bool parse(struct certs_run *r, int argc, char **argv, int *exit_code)
 		  .number = &r->every_hours,
 		  .number_min = 1,
 		  .number_max = 24 * 365 },
-		{ .name = "kubeconfig",
-		  .value = "FILE",
-		  .help = "how to reach the cluster (default: $KUBECONFIG,\n"
-			  "~/.kube/config, the pod's own account)",
-		  .string = &r->kubeconfig },
-		{ .name = "master",
-		  .value = "URL",
-		  .help = "the API server, whatever the kubeconfig says",
-		  .string = &r->master },
 	};
+
+	memcpy(ret, specs, sizeof(specs));
+	return ARRAY_SIZE(specs);
+}
+
+static bool parse(struct certs_run *r, int argc, char **argv, int *exit_code)
+{
+	struct option_spec specs[OPTION_SPECS_MAX];
+	size_t count = place_specs(r, specs);
+
+	count += time_specs(r, specs + count);
 	const struct options options = {
 		.command = "certs",
 		.summary = "Make the certificate of the webhook and the authority that signs it, "
 			   "renew them\nin time, and tell the API server whom to trust.  Does "
 			   "nothing while all is well.",
 		.specs = specs,
-		.spec_count = ARRAY_SIZE(specs),
+		.spec_count = count,
 	};
 
 	return options_done(&options, argc, argv, NULL, exit_code);
@@ -194,7 +216,7 @@ static void start_round(struct certs_run *r)
 	struct err err = ERR_INIT;
 
 	if (certs_keep_start(&r->options, &r->keep, &err) < 0)
-		on_done(r, -err.code, NULL, &err);
+		on_done(r, -err.code, &(struct certs_kept){ 0 }, &err);
 }
 
 /* The namespace that is meant, once it is known where we run. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <uv.h>
@@ -16,6 +17,9 @@
 #include "base/strbuf.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "kube/client.h"
+#include "kube/config.h"
+#include "webhook/lookup.h"
 #include "webhook/review.h"
 #include "webhook/server.h"
 #include "wire/health.h"
@@ -35,8 +39,8 @@ struct webhook {
 	/* As given. */
 	struct option_list names, accounts, inject;
 	const char *addr, *cert_file, *key_file, *health_addr, *metrics_addr;
-	const char *injection, *set_scheduler, *log_level, *log_format;
-	bool other_schedulers;
+	const char *injection, *set_scheduler, *kubeconfig, *log_level, *log_format;
+	bool other_schedulers, claims, copy_annotations;
 	uint64_t linger_ms;
 
 	struct webhook_options reviews;
@@ -48,6 +52,9 @@ struct webhook {
 	struct metrics *metrics;
 	struct health *health;
 	struct webhook_server *server;
+	struct kube_config *kube; /* these three where something is read, else NULL */
+	struct kube_client *client;
+	struct webhook_lookup *lookup;
 	bool stopping;
 };
 
@@ -59,7 +66,8 @@ static int complain(const char *text)
 
 /* ---- options ---- */
 
-static bool parse(struct webhook *w, int argc, char **argv, int *exit_code)
+/* Where it serves, and how it ends. */
+static size_t server_specs(struct webhook *w, struct option_spec *ret)
 {
 	const struct option_spec specs[] = {
 		{ .name = "addr",
@@ -84,6 +92,30 @@ static bool parse(struct webhook *w, int argc, char **argv, int *exit_code)
 		  .value = "ADDR",
 		  .help = "where /metrics is served (default: the same)",
 		  .string = &w->metrics_addr },
+		{ .name = "linger-ms",
+		  .value = "MS",
+		  .help = "how long it serves on after SIGTERM, not ready any more, for API\n"
+			  "servers that have not heard of it yet (default 5000)",
+		  .number = &w->linger_ms,
+		  .number_max = 600000 },
+		{ .name = "log-level",
+		  .value = "LEVEL",
+		  .help = "error, warn, info, debug (default: $LOG_LEVEL, else info)",
+		  .string = &w->log_level },
+		{ .name = "log-format",
+		  .value = "FORM",
+		  .help = "logfmt or json (default logfmt)",
+		  .string = &w->log_format },
+	};
+
+	memcpy(ret, specs, sizeof(specs));
+	return ARRAY_SIZE(specs);
+}
+
+/* What becomes of pods. */
+static size_t review_specs(struct webhook *w, struct option_spec *ret)
+{
+	const struct option_spec specs[] = {
 		{ .name = "scheduler-name",
 		  .value = "NAME",
 		  .help = "pods with this spec.schedulerName are ours; may be repeated\n"
@@ -114,28 +146,38 @@ static bool parse(struct webhook *w, int argc, char **argv, int *exit_code)
 		  .help = "pods of other schedulers that ask for nvidia.com/gpu get variables\n"
 			  "too: where kube-scheduler asks our extender",
 		  .flag = &w->other_schedulers },
-		{ .name = "linger-ms",
-		  .value = "MS",
-		  .help = "how long it serves on after SIGTERM, not ready any more, for API\n"
-			  "servers that have not heard of it yet (default 5000)",
-		  .number = &w->linger_ms,
-		  .number_max = 600000 },
-		{ .name = "log-level",
-		  .value = "LEVEL",
-		  .help = "error, warn, info, debug (default: $LOG_LEVEL, else info)",
-		  .string = &w->log_level },
-		{ .name = "log-format",
-		  .value = "FORM",
-		  .help = "logfmt or json (default logfmt)",
-		  .string = &w->log_format },
+		{ .name = "claims",
+		  .help = "read GpuClaims, for variables that only these ask for: NCCL, cuFile;\n"
+			  "the account needs the right (deploy/webhook/optional/reader.yaml)",
+		  .flag = &w->claims },
+		{ .name = "copy-owner-annotations",
+		  .help = "read owners of pods, and give pods their topology.scheduler/\n"
+			  "annotations; the account needs the right",
+		  .flag = &w->copy_annotations },
+		{ .name = "kubeconfig",
+		  .value = "FILE",
+		  .help = "how to reach the cluster, for these two (default: $KUBECONFIG,\n"
+			  "~/.kube/config, the pod's own account)",
+		  .string = &w->kubeconfig },
 	};
+
+	memcpy(ret, specs, sizeof(specs));
+	return ARRAY_SIZE(specs);
+}
+
+static bool parse(struct webhook *w, int argc, char **argv, int *exit_code)
+{
+	struct option_spec specs[OPTION_SPECS_MAX];
+	size_t count = server_specs(w, specs);
+
+	count += review_specs(w, specs + count);
 	const struct options options = {
 		.command = "webhook",
 		.summary = "Completes pods that get GPUs as they are created, and refuses those "
 			   "that would\ngrant themselves some: an admission webhook of the API "
 			   "server.",
 		.specs = specs,
-		.spec_count = ARRAY_SIZE(specs),
+		.spec_count = count,
 	};
 
 	return !options_done(&options, argc, argv, NULL, exit_code);
@@ -199,11 +241,22 @@ static int set_up_log(struct webhook *w)
 
 /* ---- the end ---- */
 
+static void client_closed(void *context)
+{
+	struct webhook *w = context;
+
+	kube_config_free(w->kube);
+}
+
 static void server_closed(void *context)
 {
 	struct webhook *w = context;
 
 	w->server = NULL;
+	webhook_lookup_free(w->lookup);
+	w->lookup = NULL;
+	if (w->client)
+		kube_client_close(w->client, client_closed, w);
 	health_free(w->health);
 	w->health = NULL;
 	uv_close((uv_handle_t *)&w->linger, NULL);
@@ -228,6 +281,7 @@ static void signalled(uv_signal_t *signal, int number)
 		return;
 	w->stopping = true;
 	log_info(&w->log, "stopping", LOG_STR("signal", strsignal(number)));
+	webhook_server_retire(w->server);
 	uv_timer_start(&w->linger, lingered, number == SIGINT ? 0 : w->linger_ms, 0);
 }
 
@@ -237,9 +291,11 @@ static bool is_ready(void *context, struct strbuf *why)
 {
 	const struct webhook *w = context;
 
-	if (w->stopping || !w->server)
+	if (w->stopping || !w->server) {
 		strbuf_puts(why, w->stopping ? "stopping" : "starting");
-	return !w->stopping && w->server;
+		return false;
+	}
+	return !w->lookup || webhook_lookup_ready(w->lookup, why);
 }
 
 static void measure(void *context)
@@ -264,6 +320,41 @@ static int start_health(struct webhook *w, struct err *err)
 	return strcmp(w->health_addr, "none") == 0 ? 0 : health_new(&options, &w->health, err);
 }
 
+static void reviewed(void *context)
+{
+	struct webhook *w = context;
+
+	if (w->lookup)
+		webhook_lookup_reset(w->lookup);
+}
+
+/* Claims and owners, for those who want them. */
+static int start_lookup(struct webhook *w, struct err *err)
+{
+	const struct kube_config_source source = { .path = w->kubeconfig };
+	struct kube_client_options options = {
+		.loop = &w->loop, .clock = &clock_system, .log = &w->log, .metrics = w->metrics
+	};
+	struct webhook_lookup_options lookup = { .log = &w->log,
+						 .claims = w->claims,
+						 .owners = w->copy_annotations };
+	int r = kube_config_load(&source, &w->kube, err);
+
+	if (r < 0)
+		return r;
+	options.config = w->kube;
+	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
+		return err_set(err, EIO, "the system gives no random numbers");
+	if ((r = kube_client_new(&options, &w->client, err)) < 0)
+		return r;
+	lookup.client = w->client;
+	if ((r = webhook_lookup_new(&lookup, &w->lookup, err)) < 0)
+		return r;
+	w->reviews.lookup = webhook_lookup_dialect(w->lookup);
+	w->reviews.copy_owner_annotations = w->copy_annotations;
+	return 0;
+}
+
 static int start(struct webhook *w, struct err *err)
 {
 	const struct webhook_server_options options = { .loop = &w->loop,
@@ -272,9 +363,13 @@ static int start(struct webhook *w, struct err *err)
 							.addr = w->addr,
 							.cert_file = w->cert_file,
 							.key_file = w->key_file,
-							.reviews = &w->reviews };
+							.reviews = &w->reviews,
+							.reviewed = reviewed,
+							.context = w };
 	int r = start_health(w, err);
 
+	if (r == 0 && (w->claims || w->copy_annotations))
+		r = start_lookup(w, err);
 	if (r == 0)
 		r = webhook_server_new(&options, &w->server, err);
 	if (r == 0)

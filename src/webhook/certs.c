@@ -7,7 +7,7 @@
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
-#include <limits.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -136,7 +136,7 @@ static int make_authority(gnutls_x509_crt_t *ret, gnutls_x509_privkey_t key, int
 	int rc;
 
 	/* Told apart by people who look at a bundle. */
-	snprintf(name, sizeof(name), CA_NAME " %lld", (long long)(from_s + HOUR_S));
+	snprintf(name, sizeof(name), CA_NAME " %" PRId64, from_s + HOUR_S);
 	if ((rc = begin(ret, key, name, from_s, until_s)) < 0 ||
 	    (rc = gnutls_x509_crt_set_basic_constraints(*ret, 1, 0)) < 0 ||
 	    (rc = gnutls_x509_crt_set_key_usage(*ret, GNUTLS_KEY_KEY_CERT_SIGN)) < 0 ||

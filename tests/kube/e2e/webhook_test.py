@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.admission import ACCOUNT, DRY, ROOT, As, complete, decide_cases, pods  # noqa: E402
 from harness.check import check, equal, eventually, kubectl, main, test  # noqa: E402
 from harness.processes import die_with_parent  # noqa: E402
+from harness.scheduler import install_kinds  # noqa: E402
 
 BUILD = Path(os.environ.get("BUILD") or ROOT / "build").resolve()
 PROGRAM = BUILD / "gpu-scheduler"
@@ -299,6 +300,53 @@ def bad_pod():
 def dry(pod):
     """The pod as the server would have it."""
     return ALICE.post(pods("hooks") + DRY, complete(pod, "hooks", "dry")).json
+
+
+def owned(job):
+    """A pod as the controller of that Job makes it, without a word about GPUs."""
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}
+    reference.update({key: job["metadata"][key] for key in ("name", "uid")})
+    return {
+        "metadata": {"generateName": "owned-", "ownerReferences": [reference]},
+        "spec": {**OURS, "containers": [{"name": "a"}]},
+    }
+
+
+def make_job():
+    """Eight GPUs for four pods."""
+    annotations = {"topology.scheduler/gpu-count": "8"}
+    spec = {"restartPolicy": "Never", **OURS, "containers": [{"name": "a"}]}
+    template = complete({"spec": spec}, "hooks", "x")["spec"]
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"namespace": "hooks", "name": "wide", "annotations": annotations},
+        "spec": {"parallelism": 4, "template": {"spec": template}},
+    }
+    return json.loads(kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps(job)))
+
+
+@test
+def claims_and_owners_count_where_they_may_be_read():
+    """By the webhook's own account, with the rights of deploy/webhook/optional/reader.yaml."""
+    install_kinds()
+    kubectl("apply", "-f", str(ROOT / "deploy/webhook/optional/reader.yaml"))
+    claim = {
+        "apiVersion": "gpu.scheduling/v1",
+        "kind": "GpuClaim",
+        "metadata": {"namespace": "hooks", "name": "fast"},
+        "spec": {"devices": {"count": 1}, "network": {"rdmaRequired": True}},
+    }
+    kubectl("create", "-f", "-", stdin=json.dumps(claim))
+    job = make_job()
+    named = {"metadata": {"annotations": {"gpu.scheduling/claim": "fast"}}}
+    config = ["--kubeconfig", FOLDER / "webhook.kubeconfig"]
+    with serving("--injection", "all", "--claims", "--copy-owner-annotations", *config):
+        expected = {**gets("a"), "NCCL_NET_GDR_LEVEL": "PHB"}
+        eventually(lambda: variables(dry(named))["a"] == expected, "the claim is known")
+        eventually(lambda: variables(dry(owned(job)))["a"] == gets("a"), "the Job is known")
+        pod = create(owned(job))
+        equal(pod["metadata"]["annotations"], {"topology.scheduler/gpu-count": "2"})
 
 
 @test
