@@ -40,7 +40,7 @@ struct kube_events {
 	struct event_record *wait_first, *wait_last; /* who has something to say */
 	uint32_t waiting, calls;
 	uint64_t dropped;
-	uint64_t tokens_milli, filled_ms;
+	uint64_t tokens_milli, filled_ms, swept_ms;
 	int64_t named_ns; /* of the last name: no two are the same */
 	char trouble[ERR_TEXT_MAX];
 };
@@ -268,7 +268,12 @@ static void sweep(struct kube_events *events)
 static void tick(uv_timer_t *timer)
 {
 	struct kube_events *events = timer->data;
-	sweep(events);
+	uint64_t now_ms = clock_monotonic_ms(events->clock);
+	/* It comes more often while events wait; there is no hurry with what has ended. */
+	if (now_ms - events->swept_ms >= events->options.tick_ms) {
+		events->swept_ms = now_ms;
+		sweep(events);
+	}
 	pump(events);
 }
 
