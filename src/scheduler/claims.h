@@ -88,7 +88,9 @@ void claims_pod_gone(struct claims *claims, const char *uid);
 void claims_reserved(struct claims *claims, const char *uid, const char *node, uint32_t gpus);
 void claims_waits(struct claims *claims, const char *uid, const char *message, bool failed);
 
-/* The cache has another version of the claim, or has it no more. */
+/* The cache has another version of the claim, or has it no more.  Without this call for a change
+ * of the status alone all goes on, but what somebody else writes there stays until a pod of
+ * the claim changes. */
 void claims_changed(struct claims *claims, const char *namespace, const char *name);
 
 #endif

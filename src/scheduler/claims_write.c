@@ -159,11 +159,9 @@ static void written(void *context, const struct kube_write_result *result)
 		claim->stale_until_ms = pause_until(claim); /* or it has no such subresource */
 	else if (reply->reason != KUBE_CONFLICT)
 		failed(claim, reply->reason, reply->message);
-	if (claim->touched)
+	if (claim->touched || claim->stale[0])
 		claim_touch(claim);
 	claim->touched = false;
-	if (claim->stale[0])
-		schedule(claim, claim->stale_until_ms);
 	claim_drop_if_unused(claim);
 	arm(claims);
 }
@@ -260,14 +258,15 @@ static void look(struct claim *claim)
 {
 	const struct claims_options *o = &claim->claims->options;
 	const struct kube_object *object = o->claim(o->context, claim->namespace, claim->name);
+	uint64_t now = now_ms(claim->claims);
 
 	if (!object) {
 		claim_drop_if_unused(claim);
 		return;
 	}
 	if (claim->stale[0] && strcmp(claim->stale, object->version) == 0 &&
-	    now_ms(claim->claims) < claim->stale_until_ms) {
-		schedule(claim, claim->stale_until_ms);
+	    now < claim->stale_until_ms) {
+		schedule(claim, now + CLAIM_PAUSE_MS);
 		return;
 	}
 	claim->stale[0] = '\0';

@@ -46,6 +46,7 @@ static struct stage {
 	struct stage_claim list[STAGE_CLAIMS];
 	unsigned count;
 	bool cache_behind; /* what is written does not get into the cache */
+	bool silent;	   /* it gets there and nobody is told */
 	int refuse;	   /* with this code; 0: in order */
 	unsigned requests;
 } stage;
@@ -102,7 +103,8 @@ static inline void stage_publish(struct stage_claim *c)
 	if (stage.cache_behind)
 		return;
 	c->cached = stage_record(c->reply.s, c->reply.len, stage.keep, &doc);
-	claims_changed(stage.claims, "ml", c->name);
+	if (!stage.silent)
+		claims_changed(stage.claims, "ml", c->name);
 	kube_object_free(old);
 }
 

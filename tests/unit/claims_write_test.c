@@ -105,6 +105,28 @@ TEST(after_a_write_the_cache_must_show_it_before_the_next)
 	stage_close();
 }
 
+TEST(a_cache_that_tells_of_no_status_is_looked_at)
+{
+	stage_open(1);
+	stage.silent = true;
+	stage_pod("u1", "p1", "c0", "n1", "n1:0");
+	stage_turn(CLAIM_SETTLE_MS);
+	stage_turn(PAUSE);
+	CHECK_STR(claim(0)->phases, "Reserved Bound");
+	stage.cache_behind = true;
+	stage_pod("u2", "p2", "c0", "n1", "n1:1");
+	stage_turn(PAUSE);
+	claims_pod_gone(stage.claims, "u2");
+	stage_turn(PAUSE);
+	stage_turn(PAUSE);
+	CHECK_INT(stage.requests, 3);
+	stage.cache_behind = false;
+	stage_publish(claim(0));
+	stage_turn(PAUSE);
+	CHECK_STR(stage_status(0, "allocated"), "n1:0");
+	stage_close();
+}
+
 TEST(what_the_status_says_already_is_not_written)
 {
 	stage_open(0);
