@@ -76,7 +76,7 @@ void httpd_kick(struct httpd *httpd)
  * it runs more and more rarely; bytes that arrive are told by the descriptor. */
 static void plan_run(struct httpd *httpd)
 {
-	MHD_UNSIGNED_LONG_LONG wait_ms;
+	unsigned long long wait_ms;
 
 	if (MHD_get_timeout(httpd->daemon, &wait_ms) != MHD_YES)
 		return;

@@ -94,13 +94,14 @@ static void say_late(const struct httpd_link *link, int fd)
 /* libmicrohttpd sees its socket at an end and does the rest. */
 static void cut(struct httpd_link *link)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(link->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	/* What it points to is gone with the next question. */
+	int fd = MHD_get_connection_info(link->connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+			 ->connect_fd;
 
 	if (link->asking)
-		say_late(link, info->connect_fd);
+		say_late(link, fd);
 	httpd_link_phase(link, HTTPD_CUT);
-	shutdown(info->connect_fd, SHUT_RDWR);
+	shutdown(fd, SHUT_RDWR);
 }
 
 static void cut_late(struct httpd *httpd, const struct httpd_links *list)
