@@ -219,9 +219,9 @@ static void rescue(struct cell *cell)
 		claim_queue(claim);
 	}
 	if (lost)
-		log_error(cell->locks->options.log,
-			  "a lease with locks was removed; they are written again",
-			  LOG_STR("lease", cell->name), LOG_U64("locks", lost));
+		log_warn(cell->locks->options.log,
+			 "a lease with locks is gone; those of bound pods are written again",
+			 LOG_STR("lease", cell->name), LOG_U64("locks", lost));
 }
 
 void cell_settle(struct cell *cell)

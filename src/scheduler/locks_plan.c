@@ -98,7 +98,7 @@ static void plan_required(struct lease_plan *plan, struct claim *claim)
 	}
 	if (!claim->cell->locks->active || !is_of_card(claim))
 		return;
-	if (!claim->rescued && !fence_proves(claim)) {
+	if (!fence_proves(claim)) {
 		plan->unproven = true;
 		return;
 	}
