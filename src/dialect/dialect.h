@@ -70,8 +70,8 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 		    struct pod_source *ret, struct err *err);
 
 /* 0; -EINVAL the pod contradicts itself or is malformed; -ENOENT something it names is
- * not there (yet), or a volume of it is not ready; -EAGAIN it has scheduling gates;
- * -ENOTSUP a rule that is not understood; -ENOMEM. */
+ * not there (yet), or a volume of it is not ready; -ENOSPC other pods have all the lines of
+ * its map; -EAGAIN it has scheduling gates; -ENOTSUP a rule that is not understood; -ENOMEM. */
 int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 const struct pod_source *source, struct arena *arena, struct wish *ret,
 		 struct err *err);

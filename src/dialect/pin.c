@@ -326,8 +326,8 @@ int read_map(struct draft *d, struct err *err)
 		return 0;
 	d->wish->index = index_in(d, &map, d->wish->workload);
 	const struct map_line *line = placement_map_find(&map, d->wish->index);
-	if (!line)
-		return err_set(err, EINVAL, KEY_MAP " has no line for pod index %u",
-			       d->wish->index);
+	if (!line) /* one whose index is not its own may have another's when that is gone */
+		return err_set(err, d->source->index == POD_INDEX_NONE ? ENOSPC : EINVAL,
+			       KEY_MAP " has no line for pod index %u", d->wish->index);
 	return apply(d, line, err);
 }

@@ -25,10 +25,11 @@ void task_spec(const struct task *task, const struct wish *wish, struct pod_spec
 				  .started = UINT64_MAX };
 }
 
+/* A UUID that is not known of what it would get, others may have of what they leave. */
 static void cannot_start(struct scheduler *s, struct task *task, int rc, const struct err *err)
 {
 	task_unassume(s, task);
-	refuse_wrong(s, task, rc, err);
+	refuse_wrong(s, task, rc == -ENOENT ? -ENOSPC : rc, err);
 }
 
 /* Books it and sends it on its way. */

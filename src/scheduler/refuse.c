@@ -39,6 +39,8 @@ uint32_t refuse_wakes(enum verdict verdict)
 	case TOO_MANY_VOLUMES:
 		return WAKES_ROOM | WAKE_VOLUME;
 	case NO_NETWORK:
+	case NO_RDMA:
+	case NO_CUFILE:
 		return WAKE_NODE | WAKE_GPU;
 	case NOT_NEAR:
 	case UNEVEN:
@@ -112,11 +114,13 @@ void refuse_request(struct scheduler *s, struct task *task, const struct wish *w
 }
 
 /* A pod that is wrong in itself, or names what is not there: what can mend it is some object,
- * a node, or the pod.  Others' comings and goings do not. */
+ * a node, or the pod.  Others' comings and goings do not, unless they have what it lacks. */
 void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err)
 {
 	uint32_t wakes = WAKES_ALWAYS | WAKE_NODE | WAKE_GPU | WAKE_VOLUME;
 
+	if (rc == -ENOSPC)
+		wakes |= WAKE_POD_LEFT;
 	set_asked(s, task, NULL);
 	if (rc == -ENOMEM)
 		pending_failed(s->pending, &task->unit.item, now_ms(s));

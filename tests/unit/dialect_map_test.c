@@ -225,7 +225,7 @@ TEST(a_free_index_is_looked_for_no_further_than_the_map_goes)
 	b.taken = 100;
 	CHECK_INT(bench_read(&b, POD("alone", "", "0=alpha:0\\n1=alpha:1",
 				     "{containers: [{name: a}]}")),
-		  -EINVAL);
+		  -ENOSPC);
 	CHECK_STR(b.err.text, "gpu-scheduling-map has no line for pod index 2");
 	CHECK_INT(b.taken, 102);
 	bench_done(&b);
