@@ -12,9 +12,11 @@
 #include "dialect/keys.h"
 #include "engine/engine.h"
 #include "kube/bind.h"
+#include "kube/cache.h"
 #include "scheduler/claims.h"
 #include "scheduler/flight.h"
 #include "scheduler/inventory.h"
+#include "scheduler/volume_bind.h"
 
 #define FLIGHT_ARENA_MAX ((size_t)512 << 10)
 #define SPARES_MAX	 1024
@@ -166,6 +168,10 @@ struct flight *flight_new(struct scheduler *s, struct task *task, const struct w
 		rc = make_annotations(f, wish, d, err);
 	if (rc == 0 && d->assignment.count)
 		rc = make_entry(f, wish, d, err);
+	if (rc == 0 && wish->volumes_wait)
+		rc = volume_reserve(s->volumes,
+				    kube_cache_get(s->pods, task->namespace, task->name), f->node,
+				    &f->volumes, err);
 	if (rc < 0) {
 		flight_put(s, f);
 		return NULL;
@@ -211,6 +217,7 @@ void flight_drop(struct flight *f)
 	unpause(f->scheduler, f);
 	if (f->binding)
 		kube_bind_cancel(f->binding);
+	volume_binding_free(f->volumes);
 	f->task->flight = NULL;
 	flight_put(f->scheduler, f);
 }

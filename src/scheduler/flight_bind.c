@@ -13,6 +13,7 @@
 #include "kube/reply.h"
 #include "scheduler/flight.h"
 #include "scheduler/meters.h"
+#include "scheduler/volume_bind.h"
 #include "wire/json.h"
 
 #define RESEND_MS  250 /* doubled with every one, up to: */
@@ -176,7 +177,7 @@ static void answered(void *context, const struct kube_bind_result *result)
 	}
 }
 
-void flight_bind(struct flight *f)
+static void send_binding(struct flight *f)
 {
 	const struct annotations *list = f->annotations;
 	struct kube_pair pairs[ANNOTATIONS_MAX];
@@ -194,12 +195,38 @@ void flight_bind(struct flight *f)
 
 	for (uint32_t i = 0; i < list->count; i++)
 		pairs[i] = (struct kube_pair){ list->items[i].key, list->items[i].value };
-	f->stage = FLIGHT_BINDING;
 	f->sent_ns = clock_monotonic_ns(f->scheduler->clock);
 	if (kube_bind(f->scheduler->client, &bind, &f->binding, &err) < 0) {
 		f->binding = NULL;
 		flight_fail(f, err.text);
 	}
+}
+
+static void volumes_bound(void *context, bool ok, const char *why)
+{
+	struct flight *f = context;
+	struct scheduler *s = f->scheduler;
+	struct task *task = f->task;
+
+	volume_binding_free(f->volumes);
+	f->volumes = NULL;
+	if (ok) {
+		flight_bind(f);
+		return;
+	}
+	log_info(s->log, "volumes not bound", LOG_STR("pod", task->key), LOG_STR("why", why));
+	flight_abort(f);
+	report_waits(s, task, why, false);
+	task_requeue(s, task, true);
+}
+
+void flight_bind(struct flight *f)
+{
+	f->stage = FLIGHT_BINDING;
+	if (f->volumes)
+		volume_bind(f->volumes, volumes_bound, f);
+	else
+		send_binding(f);
 }
 
 void flight_seen(struct flight *f, const struct json *pod)

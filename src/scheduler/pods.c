@@ -57,6 +57,8 @@ void pods_left(struct scheduler *s, uint32_t node)
 
 	s->epoch++;
 	pending_event(s->pending, WAKE_POD_LEFT, now_ms(s), helps, &help);
+	/* A volume that it used may be wanted anywhere. */
+	pending_event(s->pending, WAKE_VOLUME, now_ms(s), NULL, NULL);
 	scheduler_kick(s);
 }
 

@@ -27,6 +27,7 @@
 #include "scheduler/residents.h"
 #include "scheduler/scheduler_private.h"
 #include "scheduler/storage.h"
+#include "scheduler/volume_bind.h"
 #include "wire/json.h"
 
 #define ARENA_MAX    ((size_t)256 << 20)
@@ -173,6 +174,12 @@ static void object_changed(void *context, const char *kind, const char *namespac
 
 	if (strcmp(kind, "GpuClaim") == 0)
 		claims_changed(s->claims, namespace, name);
+	if (storage_has(kind)) {
+		volume_binder_changed(s->volumes);
+		pending_event(s->pending, WAKE_VOLUME, now_ms(s), is_near, &near);
+		scheduler_kick(s);
+		return;
+	}
 	pending_event(s->pending, storage_has(kind) ? WAKE_VOLUME : WAKE_OBJECT, now_ms(s),
 		      is_near, &near);
 	scheduler_kick(s);
@@ -293,7 +300,6 @@ static void settings_changed(void *context, const struct scheduler_settings *set
 	struct engine_config config = *engine_config(s->engine);
 	struct err err = ERR_INIT;
 
-	log_info(s->log, "settings changed", LOG_STR("from", config_source(s->config)));
 	settings_engine(settings, &config);
 	settings_domains(settings, keys);
 	s->reserve_after_ms = settings->gang_wait_ms;
@@ -340,6 +346,17 @@ static int start_engine(struct scheduler *s, struct err *err)
 	return 0;
 }
 
+static int start_volumes(struct scheduler *s, struct err *err)
+{
+	struct volume_binder_options options = { .client = s->client,
+						 .clock = s->clock,
+						 .log = s->log,
+						 .lookup = s->lookup,
+						 .cluster = s->cluster };
+
+	return volume_binder_new(&options, &s->volumes, err);
+}
+
 static int start_caches(struct scheduler *s, struct err *err)
 {
 	const struct scheduler_settings *settings = config_settings(s->config);
@@ -368,6 +385,8 @@ static int start_caches(struct scheduler *s, struct err *err)
 	if (rc == 0)
 		rc = lookup_new(&lookup, &s->lookup, err);
 	settings_domains(settings, keys);
+	if (rc == 0)
+		rc = start_volumes(s, err);
 	if (rc == 0)
 		rc = inventory_new(&inventory, &s->inventory, err);
 	if (rc < 0)
@@ -537,6 +556,7 @@ void scheduler_free(struct scheduler *s)
 	s->freeing = true;
 	if (s->cluster)
 		forget_tasks(s);
+	volume_binder_free(s->volumes);
 	locks_free(s->locks);
 	kube_events_free(s->events);
 	claims_free(s->claims);

@@ -33,6 +33,8 @@ struct lookup;
 struct meters;
 struct nomination;
 struct residents;
+struct volume_binder;
+struct volume_binding;
 
 /* Members wait and are decided together. */
 struct gang {
@@ -62,9 +64,10 @@ struct flight {
 	struct flight *peer; /* a ring of all that must be locked before one is bound */
 	struct flight *next; /* of those that are paused, or spare */
 	enum flight_stage stage;
-	struct lock *lock;	      /* NULL: it needs none, or has none yet */
-	struct kube_binding *binding; /* on its way, or NULL */
-	struct arena arena;	      /* of the next five */
+	struct volume_binding *volumes; /* to be bound before the pod; NULL: none */
+	struct lock *lock;		/* NULL: it needs none, or has none yet */
+	struct kube_binding *binding;	/* on its way, or NULL */
+	struct arena arena;		/* of the next five */
 	struct annotations *annotations;
 	struct lock_entry *entry; /* NULL: no GPU */
 	const char *node, *version, *decision;
@@ -107,6 +110,7 @@ struct scheduler {
 	struct locks *locks;
 	struct budgets *budgets;
 	struct claims *claims;
+	struct volume_binder *volumes;
 	struct config *config;
 	struct meters *meters;
 	struct kube_events *events;
