@@ -39,13 +39,15 @@ static const char *or_empty(const char *text)
 static char *join(struct arena *arena, const char *const *parts, unsigned count)
 {
 	size_t len = 0;
-	char *text;
+	char *text, *at;
 
 	for (unsigned i = 0; i < count; i++)
 		len += strlen(parts[i]);
-	text = arena_alloc(arena, len + 1);
-	for (unsigned i = 0; text && i < count; i++)
-		strcat(text, parts[i]);
+	text = at = arena_alloc(arena, len + 1);
+	for (unsigned i = 0; text && i < count; i++) {
+		memcpy(at, parts[i], strlen(parts[i]));
+		at += strlen(parts[i]);
+	}
 	return text;
 }
 

@@ -20,22 +20,33 @@
 #define TERMS_MAX 4096 /* beyond that volumes are not told apart: on the node itself, they are */
 #define TRIES_MAX 20000
 
+/* The smallest that is left for the want, or NULL. */
+static struct candidate *pick(const struct volumes *v, uint32_t want, const uint32_t *list,
+			      uint32_t count)
+{
+	const struct want *w = &v->wants[want];
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct candidate *c = &v->candidates[list[i]];
+
+		if (c->round == v->round)
+			continue;
+		if (w->reserved ? w->reserved == c->name : c->wants >> want & 1)
+			return c;
+	}
+	return NULL;
+}
+
 void volumes_pair(struct volumes *v, uint32_t wants, const uint32_t *list, uint32_t count,
 		  const struct candidate *ret[CLAIMS_MAX])
 {
 	v->round++;
-	for (uint32_t i = 0; i < v->wants_count; i++) {
-		ret[i] = NULL;
-		for (uint32_t j = 0; (wants >> i & 1) && !ret[i] && j < count; j++) {
-			struct candidate *c = &v->candidates[list[j]];
-			bool kept = v->wants[i].reserved == c->name;
+	for (uint32_t i = 0; i < CLAIMS_MAX; i++) {
+		struct candidate *c = wants >> i & 1 ? pick(v, i, list, count) : NULL;
 
-			if (c->round == v->round || (v->wants[i].reserved && !kept) ||
-			    (!kept && !(c->wants >> i & 1)))
-				continue;
+		if (c)
 			c->round = v->round;
-			ret[i] = c;
-		}
+		ret[i] = c;
 	}
 }
 
@@ -379,7 +390,7 @@ static int contest_terms(struct volumes *v, uint32_t want, uint32_t rivals, stru
 
 	if (rc < 0)
 		return rc;
-	*always = contest_won(&c, NULL, 0, &used);
+	*always = contest_won(&c, c.bound, 0, &used);
 	if (*always || !c.bound_count)
 		return 0;
 	key = only_key(&c);

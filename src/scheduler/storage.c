@@ -233,6 +233,12 @@ static void tell(struct storage *s, enum kube_kind_id kind, enum kube_change cha
 	}
 }
 
+static bool is_no_news(const struct kube_object *before, const struct kube_object *now)
+{
+	return before->packed_len == now->packed_len &&
+	       memcmp(before->packed, now->packed, now->packed_len) == 0;
+}
+
 static void changed(void *context, enum kube_change change, const struct kube_object *before,
 		    struct kube_object *now, const struct json *object)
 {
@@ -241,8 +247,7 @@ static void changed(void *context, enum kube_change change, const struct kube_ob
 	const struct kube_object *it = now ? now : before;
 	struct json_doc *gone CLEANUP(json_doc_freep) = NULL;
 
-	if (change == KUBE_MODIFIED && before->packed_len == now->packed_len &&
-	    memcmp(before->packed, now->packed, now->packed_len) == 0)
+	if (change == KUBE_MODIFIED && is_no_news(before, now))
 		return;
 	if (now)
 		mark(now, object);

@@ -259,7 +259,7 @@ int volume_reserve(struct volume_binder *binder, const struct kube_object *pod, 
 		   struct volume_binding **ret, struct err *err)
 {
 	struct volume_binding *b = calloc(1, sizeof(*b));
-	struct volume_plan plan;
+	struct volume_plan plan = { 0 };
 	int rc;
 
 	*ret = NULL;
