@@ -6,6 +6,7 @@
 #include "unit/httpd_stand.h"
 
 #include "base/attr.h"
+#include "wire/httpd_parts.h"
 
 #include <fcntl.h>
 #include <gnutls/gnutls.h>
@@ -290,6 +291,61 @@ TEST(a_pair_that_cannot_be_used_leaves_the_old_one)
 	folder_close(&folder);
 }
 
+/* Each look by itself: what changes between two of them is known here. */
+TEST(one_file_after_the_other_is_no_mistake)
+{
+	struct httpd_certs *looked = NULL;
+	struct folder folder;
+	struct err err = ERR_INIT;
+
+	make_certs();
+	folder_open(&folder, &certs[0]);
+	CHECK_INT(httpd_certs_new(folder.cert_file, folder.key_file, &looked, &err), 0);
+	CHECK_INT(httpd_certs_check(looked, &err), 0);
+	copy_file(certs[1].cert_file, folder.cert_file);
+	CHECK_INT(httpd_certs_check(looked, &err), -EAGAIN);
+	copy_file(certs[1].key_file, folder.key_file);
+	CHECK_INT(httpd_certs_check(looked, &err), 1);
+	CHECK_INT(httpd_certs_check(looked, &err), 0);
+	copy_file(certs[2].key_file, folder.key_file);
+	CHECK_INT(httpd_certs_check(looked, &err), -EAGAIN);
+	CHECK_INT(httpd_certs_check(looked, &err), -EINVAL);
+	CHECK_INT(httpd_certs_check(looked, &err), 0); /* it was told */
+	copy_file(certs[2].key_file, folder.key_file);
+	CHECK_INT(httpd_certs_check(looked, &err), -EAGAIN); /* another mistake */
+	copy_file(certs[2].cert_file, folder.cert_file);
+	CHECK_INT(httpd_certs_check(looked, &err), 1);
+	httpd_certs_free(looked);
+	folder_close(&folder);
+}
+
+TEST(a_pair_stays_while_somebody_may_use_it)
+{
+	struct httpd_certs *looked = NULL;
+	struct folder folder;
+	struct err err = ERR_INIT;
+	gnutls_pcert_st *shown;
+	unsigned int count;
+	gnutls_privkey_t key;
+
+	make_certs();
+	folder_open(&folder, &certs[0]);
+	CHECK_INT(httpd_certs_new(folder.cert_file, folder.key_file, &looked, &err), 0);
+	struct httpd_pair *oldest = httpd_pair_get(looked);
+	folder_fill(&folder, &certs[1]);
+	CHECK_INT(httpd_certs_check(looked, &err), 1);
+	/* who began with the oldest is shown the second, while the third comes */
+	httpd_pair_use(looked, &shown, &count, &key);
+	folder_fill(&folder, &certs[2]);
+	CHECK_INT(httpd_certs_check(looked, &err), 1);
+	CHECK_INT(count, 1);
+	CHECK(shown[0].cert.size > 0 && shown[0].cert.data[0] == 0x30);
+	CHECK(gnutls_privkey_get_pk_algorithm(key, NULL) == GNUTLS_PK_ECDSA);
+	httpd_pair_put(looked, oldest);
+	httpd_certs_free(looked);
+	folder_close(&folder);
+}
+
 TEST(a_server_does_not_begin_without_a_pair)
 {
 	struct folder folder;
@@ -373,6 +429,32 @@ TEST(what_is_no_tls_is_closed)
 	}
 	CHECK_INT(stand.handled, 0);
 	CHECK_INT(ask(&stand), 0);
+	stand_close(&stand);
+	folder_close(&folder);
+}
+
+/* libmicrohttpd would run all the time. */
+TEST(a_client_that_stops_in_its_greeting_keeps_nobody_busy)
+{
+	struct folder folder;
+	struct stand stand;
+	uint64_t end_ms;
+	unsigned turns = 0;
+
+	make_certs();
+	folder_open(&folder, &certs[0]);
+	stand_open(&stand, &(struct httpd_options){ .cert_file = folder.cert_file,
+						    .key_file = folder.key_file,
+						    .request_ms = 20000 });
+	struct tls *tls = tls_new(&stand, MODERN);
+	CHECK(gnutls_handshake(tls->session) == GNUTLS_E_AGAIN);
+	stand_pass(&stand, 100);
+	for (end_ms = uv_now(&stand.loop) + 500; uv_now(&stand.loop) < end_ms; turns++)
+		uv_run(&stand.loop, UV_RUN_ONCE);
+	CHECKF(turns < 100, "%u turns", turns);
+	CHECK_INT(tls_greet(tls), 0);
+	CHECK(tls_asks(tls));
+	tls_free(tls);
 	stand_close(&stand);
 	folder_close(&folder);
 }
