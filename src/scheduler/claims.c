@@ -364,11 +364,11 @@ void claims_pod(struct claims *claims, const struct kube_object *object,
 		const struct json *document)
 {
 	const char *name = json_str(document, "metadata", "annotations", KEY_CLAIM);
-	const char *node = json_str(document, "spec", "nodeName");
 	struct claimant *pod = claimant_find(claims, object->uid);
 
 	if (!name && !pod)
 		return;
+	const char *node = json_str(document, "spec", "nodeName");
 	bool names = name && *name && strlen(name) <= KUBE_NAME_MAX && !is_finished(document);
 
 	if (pod && (!names || strcmp(pod->claim->name, name) != 0)) {

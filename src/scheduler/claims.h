@@ -76,7 +76,7 @@ void claims_free(struct claims *claims); /* what is on its way may still happen 
  * would lose the pods that are not there yet.  All that is known is looked at again. */
 void claims_activate(struct claims *claims, bool active);
 
-/* A pod as the cache has it now, any pod; nothing to do (some 100 ns) for one that names no
+/* A pod as the cache has it now, any pod; nothing to do (0.2 us) for one that names no
  * claim.  A bound pod without a decision of ours has nothing by its claim; one that is
  * finished counts as gone. */
 void claims_pod(struct claims *claims, const struct kube_object *pod, const struct json *document);
