@@ -126,10 +126,12 @@ static void put_ids(struct strbuf *out, uint32_t ids)
 	}
 }
 
-/* Slices, and shares of cards under MPS, have no number that CUDA would take. */
+/* Slices, and shares of cards under MPS, have no number that CUDA would take; and no number
+ * is the same to CUDA and to a runtime that makes visible what it names. */
 static bool needs_uuid(const struct annotations_input *in, const struct hold *hold)
 {
-	return hold->kind == ASK_MIG || (in->mps && hold->kind == ASK_SHARE);
+	return in->visibility == VISIBLE_NAMED || hold->kind == ASK_MIG ||
+	       (in->mps && hold->kind == ASK_SHARE);
 }
 
 /* Numbers and UUIDs do not go together in one value: one that needs its UUID is enough. */

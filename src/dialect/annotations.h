@@ -46,6 +46,8 @@ struct wish;
 enum visibility {
 	VISIBLE_ALL,	 /* every GPU of the node: the value names ids */
 	VISIBLE_DECIDED, /* only what was decided: the value counts from 0 */
+	VISIBLE_NAMED,	 /* what the value names, for the runtime reads it too: UUIDs, which mean
+			  * the same to both */
 };
 
 struct annotations_input {

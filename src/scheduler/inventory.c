@@ -416,9 +416,10 @@ enum visibility inventory_visibility(const struct inventory *inventory, const ch
 {
 	switch (inventory_injection(inventory, node)) {
 	case INJECTION_CDI:
-	case INJECTION_ENV:
 	case INJECTION_EXTERNAL:
 		return VISIBLE_DECIDED;
+	case INJECTION_ENV:
+		return VISIBLE_NAMED;
 	case INJECTION_UNKNOWN:
 	case INJECTION_ALL:
 		break;

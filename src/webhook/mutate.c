@@ -89,7 +89,7 @@ static void set_runtime_class(const struct mutation *m)
 
 static bool is_one(const struct json *quantity)
 {
-	int64_t number;
+	int64_t number = 0;
 	const char *text = json_str(quantity);
 
 	return text ? strcmp(text, "1") == 0

@@ -97,6 +97,24 @@ TEST(positions_where_only_the_decided_ones_are_visible)
 	bench_done(&b);
 }
 
+TEST(uuids_where_the_runtime_shows_what_the_value_names)
+{
+	struct bench b;
+	struct decision d;
+	struct annotations list;
+
+	prepare(&b, &d);
+	struct annotations_input in = input_of(&b, &d);
+	in.visibility = VISIBLE_NAMED;
+	CHECK(annotations_make(&in, &b.arena, &list, NULL) == 0);
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-train"),
+		  "GPU-alpha-1,GPU-alpha-4");
+	CHECK_STR(annotations_find(&list, "elasticgpu.io/container-serve"), "GPU-alpha-6");
+	CHECK_STR(annotations_find(&list, "gpu.scheduling/visible-devices"),
+		  "GPU-alpha-1,GPU-alpha-4,GPU-alpha-6");
+	bench_done(&b);
+}
+
 TEST(slices_are_named_by_uuid)
 {
 	static char uuid[] = "MIG-1234";

@@ -216,7 +216,7 @@ TEST(the_agent_says_what_containers_see)
 		enum visibility visibility;
 	} rows[] = {
 		{ REPORT("a", "injectionMode: cdi"), INJECTION_CDI, VISIBLE_DECIDED },
-		{ REPORT("a", "injectionMode: env"), INJECTION_ENV, VISIBLE_DECIDED },
+		{ REPORT("a", "injectionMode: env"), INJECTION_ENV, VISIBLE_NAMED },
 		{ REPORT("a", "injectionMode: external"), INJECTION_EXTERNAL, VISIBLE_DECIDED },
 		{ REPORT("a", "injectionMode: all"), INJECTION_ALL, VISIBLE_ALL },
 		{ REPORT("a", "injectionMode: magic"), INJECTION_UNKNOWN, VISIBLE_ALL },
