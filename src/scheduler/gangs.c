@@ -111,8 +111,11 @@ void gang_leave(struct scheduler *s, struct task *task)
 			gang->tasks.items[kept++] = gang->tasks.items[i];
 	gang->tasks.len = kept;
 	task->gang = NULL;
+	/* The others are told how many it lacks now. */
 	if (kept == 0)
 		pending_remove(s->pending, &gang->unit.item);
+	else if (gang->unit.item.place == PENDING_PARKED)
+		pending_wake_item(s->pending, &gang->unit.item, now_ms(s));
 }
 
 bool gang_can_place(const struct task *task)

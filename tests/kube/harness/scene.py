@@ -46,6 +46,7 @@ MODEL = "NVIDIA-H100-80GB-HBM3"
 MEMORY_MIB = 81559
 ADMIN = as_identity("admin")
 RUNNING = []
+ADDED = []  # nodes
 
 
 def make_claim(name, devices=None, **spec):
@@ -178,6 +179,7 @@ def add_node(name, gpus=8, labels=None, taints=None, **resources):
         },
     }
     create(NODES, body)
+    ADDED.append(name)
     # Admission taints every new node.
     patch_node(name, {"spec": {"taints": taints}})
 
@@ -188,6 +190,7 @@ def remove_node(name):
         if pod["spec"].get("nodeName") == name:
             delete_pod(pod["metadata"]["name"])
     ADMIN.delete(f"{NODES}/{name}")
+    ADDED.remove(name)
 
 
 @contextlib.contextmanager
@@ -241,6 +244,8 @@ def scene():
     for path in OWNERS.values():
         delete_all(path)
     delete_pods()
+    for name in list(ADDED):
+        remove_node(name)
     delete_all(CLAIMS)
     unreport()
     eventually(lambda: not entries(), "all locks are gone")

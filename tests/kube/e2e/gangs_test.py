@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Gangs: who is in one, how many make it whole, and that none of them waits for ever.
+
+cluster: --nodes 4 --gpus 8 --history --apiserver-flag=--runtime-config=api/alpha=true --apiserver-flag=--feature-gates=GenericWorkload=true
+"""
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+# pylint: disable=wrong-import-position
+from harness.check import check, equal, eventually, kubectl, skip, test  # noqa: E402
+from harness.client import as_identity  # noqa: E402
+from harness.scene import (  # noqa: E402
+    ADMIN,
+    MERGE,
+    PODS,
+    claimed,
+    delete_all,
+    make_claim,
+    make_owner,
+    play,
+    scene,
+    unbound,
+)
+from harness.scheduler import (  # noqa: E402
+    create,
+    delete_pod,
+    entries,
+    entries_of,
+    get_pod,
+    make_pod,
+    pod_object,
+    wait_bound,
+    wait_gone,
+    wait_message,
+)
+
+GROUP = "scheduling.x-k8s.io/pod-group"
+GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
+UPSTREAM = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+PATIENCE_S = 2
+CONFIG = Path(os.environ.get("KUBE_DIR", "/tmp")) / "gangs.yaml"
+KIND = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": "podgroups.scheduling.x-k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "https://example.com/for-a-test"},
+    },
+    "spec": {
+        "group": "scheduling.x-k8s.io",
+        "scope": "Namespaced",
+        "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup"},
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def prepare():
+    """The kind of the co-scheduling plugin, and little patience."""
+    create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", KIND)
+    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    CONFIG.write_text(f"gangReservationSeconds: {PATIENCE_S}\n", encoding="utf-8")
+
+
+def group(name, members):
+    """A PodGroup."""
+    body = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": members},
+    }
+    create(GROUPS, body)
+
+
+def member(name, of, gpus=8, **kwargs):
+    """A pod of a PodGroup."""
+    make_pod(name, gpus=gpus, labels={GROUP: of}, **kwargs)
+
+
+def nodes_of(*names):
+    """Where they are bound."""
+    return {wait_bound(name)["spec"]["nodeName"] for name in names}
+
+
+def hold_nothing(*names):
+    """Neither a node nor a lock."""
+    unbound(*names)
+    for name in names:
+        equal(entries_of(get_pod(name)), [], f"locks of {name}")
+
+
+@test
+def a_pod_group_says_how_many_make_it_whole():
+    with scene():
+        member("early-0", "late")
+        wait_message("early-0", "the size of gang late is not known", "no PodGroup late")
+        member("early-1", "late")
+        group("late", 3)
+        wait_message("early-0", "gang default/late waits for 1 more of its 3 members")
+        hold_nothing("early-0", "early-1")
+        member("early-2", "late")
+        equal(len(nodes_of("early-0", "early-1", "early-2")), 3, "nodes")
+        equal({e["gang"]["members"] for _, e in entries()}, {3}, "members in the locks")
+        delete_all(GROUPS)
+
+
+@test
+def more_than_the_least_come_along_as_they_fit():
+    with scene():
+        group("more", 2)
+        for number in range(5):
+            member(f"more-{number}", "more")
+        eventually(
+            lambda: sum("nodeName" in get_pod(f"more-{n}")["spec"] for n in range(5)) == 4,
+            "four of them are bound",
+        )
+        left = next(n for n in range(5) if "nodeName" not in get_pod(f"more-{n}")["spec"])
+        wait_message(f"more-{left}", "no room for a further member of its gang")
+        delete_pod(f"more-{(left + 1) % 5}")
+        wait_bound(f"more-{left}")
+        # Below its least number, what is missing is replaced, as soon as it comes.
+        for number in range(5):
+            if number != left and get_pod(f"more-{number}"):
+                delete_pod(f"more-{number}")
+        member("more-9", "more")
+        wait_bound("more-9")
+        delete_all(GROUPS)
+
+
+@test
+def the_size_comes_from_the_group_the_claim_or_the_owner():
+    with scene():
+        make_claim("owned", {"count": 1}, gangRef="owned")
+        owner = make_owner("StatefulSet", "owned", replicas=2)
+        claimed("owned-0", "owned", owners=[owner])
+        wait_message("owned-0", "waits for 1 more of its 2 members")
+        claimed("owned-1", "owned", owners=[owner])
+        nodes_of("owned-0", "owned-1")
+        make_claim("both", {"count": 1}, gangRef="both", gangMinMembers=5)
+        group("both", 2)
+        for number in range(2):
+            claimed(f"both-{number}", "both")
+        nodes_of("both-0", "both-1")
+        make_claim("nobody", {"count": 1}, gangRef="nobody")
+        claimed("nobody", "nobody")
+        wait_message("nobody", "the size of gang nobody is not known", "no gangMinMembers")
+        claimed("torn", "both", labels={GROUP: "other"})
+        wait_message("torn", f"label {GROUP} puts the pod into gang other", "gang both")
+        delete_all(GROUPS)
+
+
+@test
+def a_member_that_is_deleted_is_waited_for_again():
+    with scene():
+        make_claim("three", {"count": 8}, gangRef="three", gangMinMembers=3)
+        for number in range(2):
+            claimed(f"three-{number}", "three")
+        wait_message("three-1", "waits for 1 more of its 3 members")
+        delete_pod("three-0")
+        wait_message("three-1", "waits for 2 more of its 3 members")
+        hold_nothing("three-1")
+        claimed("three-2", "three")
+        claimed("three-3", "three")
+        equal(len(nodes_of("three-1", "three-2", "three-3")), 3)
+
+
+@test
+def two_gangs_that_do_not_fit_together_go_one_after_the_other():
+    with scene():
+        for name in "ab":
+            make_claim(name, {"count": 8}, gangRef=name, gangMinMembers=3)
+        for number in range(3):
+            for name in "ab":
+                claimed(f"{name}-{number}", name)
+        first = eventually(
+            lambda: next((n for n in "ab" if "nodeName" in get_pod(f"{n}-0")["spec"]), None),
+            "one of them is bound",
+        )
+        second = "b" if first == "a" else "a"
+        equal(len(nodes_of(*(f"{first}-{n}" for n in range(3)))), 3)
+        wait_message(f"{second}-0", "gang")
+        hold_nothing(*(f"{second}-{n}" for n in range(3)))
+        delete_pod(f"{first}-1")
+        wait_gone(f"{first}-1")
+        for number in (0, 2):
+            delete_pod(f"{first}-{number}")
+        equal(len(nodes_of(*(f"{second}-{n}" for n in range(3)))), 3)
+
+
+class Stream(threading.Thread):
+    """Small pods that come all the time and run for a moment, on nodes that are never empty."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.client = as_identity("admin")
+        self.over = threading.Event()
+        self.made = 0
+
+    def run(self):
+        while not self.over.is_set():
+            pod = pod_object(
+                f"small-{self.made}",
+                gpus=4,
+                annotations={"kubelet.test/seconds": "2"},
+                restartPolicy="Never",
+            )
+            if self.client.post(PODS.format("default"), pod).code == 201:
+                self.made += 1
+            time.sleep(0.2)
+
+
+def small_bound_after(moment):
+    """How many of them were made after that and have a node."""
+    pods = ADMIN.get(PODS.format("default")).json["items"]
+    small = [p for p in pods if int(p["metadata"]["name"].partition("small-")[2] or -1) >= moment]
+    return sum("nodeName" in p["spec"] for p in small)
+
+
+@test
+def a_big_gang_is_not_starved_by_small_pods():
+    with scene():
+        stream = Stream()
+        stream.start()
+        try:
+            # Two to a node, each for two seconds, five of them a second: always full.
+            eventually(lambda: stream.made >= 20, "the nodes are busy")
+            make_claim("big", {"count": 8}, gangRef="big", gangMinMembers=3)
+            for number in range(3):
+                claimed(f"big-{number}", "big")
+            wait_message("big-0", "gang")
+            refused = stream.made
+            for number in range(3):
+                wait_bound(f"big-{number}", timeout_s=120)
+            check(stream.is_alive(), "the small ones had ended")
+            # Others that came meanwhile went on beside it.
+            eventually(lambda: small_bound_after(refused) > 0, "one of those is bound")
+        finally:
+            stream.over.set()
+            stream.join()
+
+
+@test
+def an_upstream_group_is_a_gang():
+    body = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "upstream"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    with scene():
+        made = ADMIN.post(UPSTREAM, body)
+        if made.code != 201:
+            skip(f"this release has no such PodGroup: {made.code}")
+        kept = make_pod("up-0", gpus=8, schedulingGroup={"podGroupName": "upstream"})
+        if "schedulingGroup" not in kept["spec"]:
+            skip("this release keeps no schedulingGroup")
+        wait_message("up-0", "gang default/upstream waits for 1 more of its 2 members")
+        make_pod("up-1", gpus=8, schedulingGroup={"podGroupName": "upstream"})
+        equal(len(nodes_of("up-0", "up-1")), 2)
+        delete_all(UPSTREAM)
+
+
+@test
+def a_gang_that_shrinks_its_claim_fits():
+    with scene():
+        make_claim("huge", {"count": 8}, gangRef="huge", gangMinMembers=5)
+        for number in range(5):
+            claimed(f"huge-{number}", "huge")
+        wait_message("huge-0", "gang")
+        hold_nothing(*(f"huge-{n}" for n in range(5)))
+        path = "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims/huge"
+        body = {"spec": {"devices": {"count": 4}}}
+        equal(ADMIN.request("PATCH", path, body, MERGE).code, 200)
+        nodes_of(*(f"huge-{n}" for n in range(5)))
+
+
+if __name__ == "__main__":
+    sys.exit(play("--config", str(CONFIG), prepare=prepare))
