@@ -90,6 +90,8 @@ static void succeeded(struct flight *f)
 	report_bound(s, task, f->node);
 	flight_end(f);
 	task_landed(s, task);
+	/* The cache will tell nothing new of it, but who waits to be near it may go there now. */
+	pending_event(s->pending, WAKE_POD_CAME, now_ms(s), NULL, NULL);
 }
 
 /* Refused for the state that the pod is in: it will be seen to when that changes. */
@@ -223,7 +225,10 @@ static void volumes_bound(void *context, bool ok, const char *why)
 void flight_bind(struct flight *f)
 {
 	f->stage = FLIGHT_BINDING;
-	if (f->volumes)
+	/* The server would bind it all the same. */
+	if (cluster_node_find(f->scheduler->cluster, f->node) == NODE_NONE)
+		flight_fail(f, "the node is gone that was decided on");
+	else if (f->volumes)
 		volume_bind(f->volumes, volumes_bound, f);
 	else
 		send_binding(f);

@@ -30,12 +30,12 @@
 #include "scheduler/volume_bind.h"
 #include "wire/json.h"
 
-#define ARENA_MAX    ((size_t)256 << 20)
-#define DECISION_MAX ((size_t)256 << 10)
-#define PATIENT_MS   5000
-#define RESERVE_MS   60000 /* of waiting, before something is reserved */
-#define WAKING_MS    50	   /* how often it is asked whether everything is known */
-#define IDLE_MS	     1000
+#define ARENA_MAX      ((size_t)256 << 20)
+#define DECISION_MAX   ((size_t)256 << 10)
+#define COLLECT_ROUNDS 12
+#define PATIENT_MS     5000
+#define WAKING_MS      50 /* how often it is asked whether everything is known */
+#define IDLE_MS	       1000
 
 bool scheduler_is_ours(const struct scheduler *s, const char *scheduler_name)
 {
@@ -87,7 +87,9 @@ static void check_drained(struct scheduler *s, uint64_t now)
 {
 	void (*drained)(void *context) = s->drained;
 
-	if (!drained || (s->flights && now < s->drain_by_ms))
+	bool busy = s->flights || locks_in_flight(s->locks);
+
+	if (!drained || (busy && now < s->drain_by_ms))
 		return;
 	s->drained = NULL;
 	drained(s->drained_context);
@@ -101,6 +103,8 @@ static void wake_patient(struct scheduler *s, uint64_t now)
 	if (now < s->patient_ms)
 		return;
 	s->patient_ms = now + PATIENT_MS;
+	if (++s->rounds % COLLECT_ROUNDS == 0)
+		gangs_collect(s);
 	for (uint32_t at = 0; map_next(&s->gangs.by_name, &at, &entry);) {
 		struct gang *gang = entry.value;
 
@@ -116,7 +120,9 @@ static void tick(uv_timer_t *timer)
 
 	wake_up(s);
 	uint64_t due_ms = pending_tick(s->pending, now);
-	set_timer(s, s->active ? MIN(wait_ms, due_ms) : WAKING_MS);
+	if (!s->active || s->draining)
+		wait_ms = WAKING_MS;
+	set_timer(s, MIN(wait_ms, due_ms));
 	if (s->active && !s->draining)
 		cycle_run(s);
 	flights_tick(s, now);
