@@ -338,6 +338,11 @@ static void place_whole(struct muster *m)
 
 	if (rc == 0)
 		rc = gang_plan(s->planner, &spec, &g, &err);
+	if (rc == -EEXIST) {
+		/* Another scheduler has locked GPUs for a member: what becomes of that is seen. */
+		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
+		return;
+	}
 	if (rc < 0) {
 		refuse_gang(s, m->gang, NULL, NULL, rc == -ENOMEM ? "out of memory" : err.text);
 		return;

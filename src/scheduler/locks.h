@@ -119,6 +119,9 @@ void locks_pod_over(struct locks *locks, const char *uid);
 int locks_require(struct locks *locks, const char *node, const struct lock_entry *entry,
 		  struct err *err);
 
+/* came() once more, if there is such an entry of that pod. */
+void locks_tell(struct locks *locks, const char *uid);
+
 /* Whether an entry of that pod is anywhere, of ours or of others. */
 bool locks_has(const struct locks *locks, const char *uid);
 

@@ -83,6 +83,16 @@ static void show(struct locks *locks, const char *node, const char *uid)
 		locks->options.came(locks->options.context, node, &entry);
 }
 
+void locks_tell(struct locks *locks, const char *uid)
+{
+	for (struct record *r = records_of(locks, BY_POD, uid); r; r = r->next[BY_POD]) {
+		if (r->mine)
+			continue;
+		show(locks, r->cell->node, uid);
+		return;
+	}
+}
+
 /* Says that the guest of that pod is gone, if it was shown. */
 static void hide(struct locks *locks, const char *node, const struct lock_entry *entry, bool shown)
 {

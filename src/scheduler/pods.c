@@ -55,6 +55,7 @@ void pods_left(struct scheduler *s, uint32_t node)
 {
 	struct help help = { s, node };
 
+	residents_again(s->residents, cluster_node(s->cluster, node)->name);
 	s->epoch++;
 	pending_event(s->pending, WAKE_POD_LEFT, now_ms(s), helps, &help);
 	/* A volume that it used may be wanted anywhere. */
@@ -148,7 +149,8 @@ static void pod_bound(struct scheduler *s, const struct kube_object *pod,
 		pods_came(s);
 		break;
 	case RESIDENT_SHRANK:
-		pods_left(s, cluster_node_find(s->cluster, view->node));
+		if (cluster_node_find(s->cluster, view->node) != NODE_NONE)
+			pods_left(s, cluster_node_find(s->cluster, view->node));
 		break;
 	}
 }

@@ -50,13 +50,19 @@ static void nomination_free(struct nomination *n)
 /* The engine forgets that its members were to be there. */
 static void unplace(struct nomination *n)
 {
-	for (size_t i = 0; i < n->tasks.len; i++) {
-		uint32_t number = cluster_pod_find(n->scheduler->cluster, n->tasks.items[i]->uid);
+	struct scheduler *s = n->scheduler;
 
-		if (number != POD_NONE)
-			engine_remove(n->scheduler->engine, number);
+	for (size_t i = 0; i < n->tasks.len; i++) {
+		uint32_t number = cluster_pod_find(s->cluster, n->tasks.items[i]->uid);
+
+		if (number == POD_NONE)
+			continue;
+		uint32_t node = cluster_pod(s->cluster, number)->node;
+
+		engine_remove(s->engine, number);
+		residents_again(s->residents, cluster_node(s->cluster, node)->name);
 	}
-	n->scheduler->epoch++;
+	s->epoch++;
 }
 
 /* All victims are gone: decided at once, before anybody else is. */

@@ -162,6 +162,15 @@ void resident_forget(struct residents *residents, struct resident *r)
 	free(r);
 }
 
+void resident_lacks(const struct residents *residents, struct resident *r, uint32_t holds)
+{
+	uint32_t number = cluster_pod_find(residents->cluster, r->uid);
+
+	r->lacks =
+		number != POD_NONE && cluster_pod(residents->cluster, number)->holds_count < holds;
+	r->host->lacks = r->host->lacks || r->lacks;
+}
+
 static bool same_resources(const struct pod *pod, const struct request *r)
 {
 	if (memcmp(&pod->needs, &r->needs, sizeof(pod->needs)) != 0 ||
@@ -263,6 +272,7 @@ static int settle(struct residents *residents, struct resident *r, const struct 
 	}
 	number = cluster_pod_find(c, r->uid);
 	*is_short = number != POD_NONE && cluster_pod(c, number)->holds_count < now.holds_said;
+	resident_lacks(residents, r, now.has_known ? now.known.count : 0);
 	r->guessed = !r->decided && (now.has_known || now.wish.request.asks_count);
 	wish_release(c, &now.wish);
 	r->seen = 1;
@@ -393,6 +403,18 @@ void residents_node(struct residents *residents, const char *name, uint32_t chan
 		return;
 	if (changes & (INVENTORY_NODE_CAME | INVENTORY_GPUS | INVENTORY_IN_USE))
 		settle_host(residents, host);
+}
+
+void residents_again(struct residents *residents, const char *node)
+{
+	struct host *host = map_get(&residents->hosts, node, strlen(node));
+
+	if (!host || !host->lacks)
+		return;
+	host->lacks = false;
+	for (struct resident *r = host->first; r; r = r->next)
+		if (r->lacks)
+			settle_kept(residents, r);
 }
 
 static void guard(struct residents *residents, const struct resident *r)

@@ -67,6 +67,10 @@ const struct kube_object *residents_find(const struct residents *residents, cons
 void residents_node(struct residents *residents, const char *name, uint32_t changes);
 /* The node went: its pods wait for it to come back. */
 
+/* Something has left the node in the engine: what others hold there and could not be booked,
+ * because we had counted on it ourselves, is. */
+void residents_again(struct residents *residents, const char *node);
+
 /* Before victims are looked for: brings up to date whose removal violates a budget.  Costs
  * nothing unless the answer of a budget has changed. */
 void residents_guard(struct residents *residents);

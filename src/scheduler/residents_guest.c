@@ -69,7 +69,7 @@ static struct guest *guest_new(const struct lock_entry *entry)
 	return guest;
 }
 
-int guest_book(struct residents *residents, const struct resident *r)
+int guest_book(struct residents *residents, struct resident *r)
 {
 	struct cluster *c = residents->cluster;
 	uint32_t node = cluster_node_find(c, r->host->name), number;
@@ -91,6 +91,7 @@ int guest_book(struct residents *residents, const struct resident *r)
 	if (number != POD_NONE)
 		cluster_pod_remove(c, number);
 	rc = adopt_pod(c, &spec, &request, node, &known, &number);
+	resident_lacks(residents, r, known.count);
 	return rc == -ENOMEM ? rc : 0;
 }
 

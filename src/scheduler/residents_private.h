@@ -13,6 +13,7 @@
 /* A name of a node, and the pods on it. */
 struct host {
 	struct resident *first;
+	bool lacks; /* one of them may */
 	char name[];
 };
 
@@ -25,6 +26,7 @@ struct resident {
 	uint8_t seen;	 /* it has been read at least once */
 	uint8_t decided; /* has a decision */
 	uint8_t guessed; /* uses GPUs without one */
+	uint8_t lacks;	 /* holds more than could be booked: somebody else had it in the engine */
 	char uid[];
 };
 
@@ -63,11 +65,13 @@ bool holds_equal(const struct pod *pod, const struct assignment *a);
 /* residents_guest.c */
 void guest_free(struct guest *guest);
 /* Books it, if its node is there.  0, -ENOMEM. */
-int guest_book(struct residents *residents, const struct resident *r);
+int guest_book(struct residents *residents, struct resident *r);
 
 /* residents.c: the record of that pod on that node, made if need be; NULL: out of memory. */
 struct resident *resident_get(struct residents *residents, const char *uid, const char *node);
 struct resident *resident_find(const struct residents *residents, const char *uid);
 void resident_forget(struct residents *residents, struct resident *r);
+/* It holds so many parts of cards that are there: remembers whether the engine has fewer. */
+void resident_lacks(const struct residents *residents, struct resident *r, uint32_t holds);
 
 #endif

@@ -126,5 +126,6 @@ void task_unassume(struct scheduler *s, struct task *task)
 	uint32_t node = cluster_pod(s->cluster, number)->node;
 
 	engine_remove(s->engine, number);
+	locks_tell(s->locks, task->uid); /* another may have locked GPUs for it */
 	pods_left(s, node);
 }

@@ -325,6 +325,41 @@ TEST(what_we_have_assumed_stays_as_it_is)
 	close_all();
 }
 
+TEST(what_we_had_counted_on_is_booked_for_who_has_it_when_we_give_it_up)
+{
+	const struct lock_hold hold = { .uuid = "G3", .core_milli = 1000, .mem_mib = 80000 };
+	const struct lock_entry entry = { .uid = "u-g",
+					  .namespace = "ml",
+					  .name = "g",
+					  .version = "1",
+					  .attempt = 5,
+					  .holds = &hold,
+					  .holds_count = 1 };
+	struct assignment a = { .count = 2,
+				.gpus = 1 << 2 | 1 << 3,
+				.holds = { { .gpu = 2, .kind = ASK_WHOLE },
+					   { .gpu = 3, .kind = ASK_WHOLE } } };
+	struct request r;
+	uint32_t number;
+
+	open_with_node();
+	request_init(&r);
+	CHECK(cluster_pod_place(bench.cluster, &(struct pod_spec){ .uid = "u-ours" }, &r,
+				cluster_node_find(bench.cluster, "a"), &a, &number) == 0);
+	bench_put(KUBE_POD, POD("p", DECIDED(WHOLE("G2")), "", ""));
+	CHECK(residents_put_guest(residents, "a", &entry) == 0);
+	CHECK_INT(gpus("p"), 0);
+	CHECK_INT(gpus("g"), 0);
+	residents_again(residents, "a");
+	CHECK_INT(gpus("p"), 0);
+	cluster_pod_remove(bench.cluster, number);
+	residents_again(residents, "a");
+	CHECK_INT(gpus("p"), 1 << 2);
+	CHECK_INT(gpus("g"), 1 << 3);
+	residents_again(residents, "nowhere");
+	close_all();
+}
+
 TEST(what_cannot_be_read_is_booked_by_what_can)
 {
 	open_with_node();
