@@ -12,16 +12,20 @@ cluster:
 
 import base64
 import contextlib
+import http.client
 import itertools
 import json
 import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
+from random import Random
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -357,6 +361,103 @@ def every_case_is_decided_as_the_policy_decides_it():
         in_force(bad_pod(), 403, "the guard is in force")
         wrong = decide_cases("hooks", "guard.gpu.scheduling")
         check(not wrong, "\n".join(wrong))
+
+
+LINES = [
+    *("0=n:0", "1=n:3,2", " 1 = n : 3 , 2 ", "\t2=n:1\r", "00=n:01", "0=n=m:1", "7=n:0,31"),
+    *("# c", " #", "", "x=n:0", "0=:1", "0=n:", "0=n:32", "0=n:1,1", "0=n:1, 01", "1=n:2:3"),
+    *("4294967296=n:0", "99999999999999999999=n:0", "0=n:1,", "=n:0", "0 1=n:0", "0=n:+1"),
+    *("0=n: ", "0= :1", "0 n:1", "0=n\u00a0:1", "0=n:1\u00a0", "\u00a0", "0=n:1 2", "-1=n:0"),
+]
+VALUES = ["", "0", "1", "2,3", "3,2", "02,3", " 2,3", "2,3,", "all", "-1", "none", "None", "void"]
+FIELDS = ["a", "b", "a-container-whose-name-has-more-than-0123456789abcdef"]
+NAMES = ["a", "a-container-whose-name-has-more-than-fifty-three-characters"]
+
+
+def random_entry(random):
+    """A variable, more often than not one that counts."""
+    name = random.choice(["CUDA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"])
+    if random.random() < 0.7:
+        return {"name": name, "value": random.choice(VALUES)}
+    key = random.choice(FIELDS)
+    path = f"metadata.annotations['elasticgpu.io/container-{key}']"
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def random_pod(random):
+    """A pod that may be refused for several reasons, or for none."""
+    annotations, labels, spec = {}, {}, {"containers": [{"name": random.choice(NAMES)}]}
+    if random.random() < 0.7:
+        count = random.choice([1, 1, 2, 3])
+        lines = random.choices(LINES[:9] if random.random() < 0.6 else LINES, k=count)
+        annotations["gpu-scheduling-map"] = "\n".join(lines)
+    for key, chance in (("gpu.scheduling/claim", 0.1), ("elasticgpu.io/assumed", 0.05)):
+        if random.random() < chance:
+            annotations[key] = "x"
+    if random.random() < 0.3:
+        annotations["batch.kubernetes.io/job-completion-index"] = random.choice(["0", "1", "x"])
+    if random.random() < 0.3:
+        labels["apps.kubernetes.io/pod-index"] = random.choice(["0", "1", "", "01", "x1"])
+    if random.random() < 0.2:
+        labels["pod-template-hash"] = "x"
+    if random.random() < 0.8:
+        spec["schedulerName"] = random.choice(["gpu-scheduler", "gpu-scheduler", "other"])
+    if random.random() < 0.6:
+        spec["containers"][0]["env"] = [random_entry(random) for _ in range(random.choice([1, 2]))]
+    if random.random() < 0.2:
+        quantity = random.choice(["0", "1", "1k", "0k"])
+        spec["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": quantity}}
+    if random.random() < 0.1:
+        spec["nodeName"] = "n"
+    name = random.choice(["w", "w-0", "w-1", "w-01", "w-1a", "w--1", "w-0-1"])
+    return {"metadata": {"name": name, "annotations": annotations, "labels": labels}, "spec": spec}
+
+
+def ask_webhook(connection, pod):
+    """Whether the webhook itself would have it, and what it says."""
+    request = {
+        "uid": "u",
+        "operation": "CREATE",
+        "namespace": "random",
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "userInfo": {"username": "alice"},
+        "object": pod,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/validate", json.dumps(review), headers)
+    answer = json.loads(connection.getresponse().read())["response"]
+    return answer["allowed"], answer.get("status", {}).get("message", "")
+
+
+@test
+def random_pods_are_decided_alike_by_webhook_and_policy():
+    """The API server with the policy alone, the webhook asked by ourselves."""
+    seed = int(os.environ.get("WEBHOOK_SEED", "1"))
+    random = Random(seed)
+    for kind in KINDS:
+        ALICE.delete(CONFIGURATIONS + f"{kind}/{NAME}")
+    kubectl("create", "namespace", "random")
+    kubectl("apply", "-f", str(ROOT / "deploy/webhook/policy.yaml"))
+    spoof = complete({"metadata": bad_pod()["metadata"]}, "random", "spoof")
+    eventually(lambda: ALICE.post(pods("random") + DRY, spoof).code == 403, "the policy")
+    tally, wrong = Counter(), []
+    context = ssl._create_unverified_context()  # pylint: disable=protected-access
+    with serving():
+        connection = http.client.HTTPSConnection("localhost", PORT, context=context)
+        for number in range(int(os.environ.get("WEBHOOK_CASES", "400"))):
+            pod = complete(random_pod(random), "random", "x")
+            answer = ALICE.post(pods("random") + DRY, pod)
+            # What the API server makes of the pod, in its own words.
+            allowed, said = ask_webhook(connection, pod)
+            check(answer.code in (201, 403), f"seed {seed}, {number}: {answer}")
+            tally[allowed] += 1
+            if allowed != (answer.code == 201):
+                wrong.append(f"seed {seed}, {number}: {json.dumps(pod)}: {answer}, but {said!r}")
+        connection.close()
+    kubectl("delete", "-f", str(ROOT / "deploy/webhook/policy.yaml"))
+    check(not wrong, f"{len(wrong)} differ: " + "\n".join(wrong[:5]))
+    check(min(tally[True], tally[False]) * 5 > sum(tally.values()), f"one-sided: {tally}")
 
 
 @test
