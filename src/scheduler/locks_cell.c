@@ -241,7 +241,7 @@ void cell_settle(struct cell *cell)
  * the server has said what became of its pod; who waits is fenced. */
 static void set_gone(struct cell *cell)
 {
-	cell->exists = cell->deleting = cell->has_finalizer = false;
+	cell->exists = cell->deleting = cell->has_finalizer = cell->closed = false;
 	cell->uid[0] = '\0';
 	set_card(cell, NULL, true);
 	for (size_t i = 0; i < cell->records.len; i++) {
@@ -267,6 +267,7 @@ static void set_state(struct cell *cell, const struct json *lease, const char *v
 	cell->unreadable = NULL;
 	if (set_identity(cell, lease, version, by_watch) < 0)
 		return;
+	cell->closed = cell->deleting && !text;
 	if (text && entries_read(text, &arena, &entries, &count, &err) < 0) {
 		complain(cell, err.text);
 		return;

@@ -280,6 +280,10 @@ void cell_flush(struct cell *cell)
 	if (!is_writable(cell))
 		return;
 	link_init(&plan.chosen);
+	if (cell->closed) {
+		lease_write(cell, &plan);
+		return;
+	}
 	if (cell->locks->options.mode == LOCKS_BY_GPU && !cell->card && !cell->card_wanted) {
 		fail_waiting(cell, LOCK_LOST, "the lease of that GPU is gone");
 		return;

@@ -258,8 +258,10 @@ static void add_pod_label(struct strbuf *out, const char *name)
 	add_str(out, ",\"" KEY_LOCK_POD "\":", label);
 }
 
-/* A Lease that somebody deletes stays as long as there are entries in it, and goes with the
- * write that drops the last one. */
+/* A Lease that somebody deletes stays as long as there are entries in it.  Then it goes in two
+ * writes: the first takes the annotation with the entries away, after which nobody adds any
+ * to it, the second the finalizer.  One would not do: the server compares the version and
+ * then deletes by uid alone, and in between another's entry may come. */
 void lease_body(struct strbuf *out, const struct cell *cell, const struct lease_plan *plan)
 {
 	const char *card = cell->card_wanted ? cell->card_wanted : cell->card;
@@ -272,10 +274,12 @@ void lease_body(struct strbuf *out, const struct cell *cell, const struct lease_
 	add_str(out, "},\"annotations\":{\"" KEY_LOCK_NODE "\":", cell->node);
 	if (by_gpu && card)
 		add_str(out, ",\"" KEY_LOCK_GPU "\":", card);
-	strbuf_puts(out, ",\"" KEY_LOCK_ENTRIES "\":");
-	strbuf_add_json(out, plan->text.s, plan->text.len);
+	if (!cell->deleting || plan->entries.len) {
+		strbuf_puts(out, ",\"" KEY_LOCK_ENTRIES "\":");
+		strbuf_add_json(out, plan->text.s, plan->text.len);
+	}
 	strbuf_puts(out, "}");
-	if (!cell->deleting || plan->entries.len)
+	if (!cell->closed)
 		strbuf_puts(out, ",\"finalizers\":[\"" LOCKS_FINALIZER "\"]");
 	strbuf_puts(out, "},\"spec\":{");
 	if (by_gpu && plan->whole)

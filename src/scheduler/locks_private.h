@@ -155,6 +155,7 @@ struct cell {
 	bool verify;  /* the card has changed, and not by the watch: look at all of the node */
 	bool refresh; /* is to be read again */
 	bool exists, deleting, has_finalizer;
+	bool closed;	  /* being deleted, and nobody adds to it any more: see lease_body() */
 	char *unreadable; /* why nothing can be done with it; NULL: it is fine */
 	char uid[KUBE_UID_MAX + 1];
 	char version[KUBE_VERSION_MAX + 1]; /* the newest seen, even of one that is gone */
