@@ -244,11 +244,11 @@ static void changed(void *context, enum kube_change change, const struct kube_ob
 {
 	struct shelf *shelf = context;
 	struct storage *s = shelf->storage;
-	const struct kube_object *it = now ? now : before;
 	struct json_doc *gone CLEANUP(json_doc_freep) = NULL;
 
 	if (change == KUBE_MODIFIED && is_no_news(before, now))
 		return;
+	const struct kube_object *it = now ? now : before;
 	if (now)
 		mark(now, object);
 	/* Of a volume that is gone its claim is told. */
