@@ -58,30 +58,40 @@ class ClaimGoesItsWay:
 
 
 class ClaimAgreesWithItsPods:
-    """What a claim says was allocated is what pods of it have, or had when it was read."""
+    """What a claim says was allocated or reserved is what pods of it have, or had when they were
+    read: who writes it cannot know that a pod has been deleted a moment ago."""
 
     def __init__(self):
         self.had = {}  # (namespace, claim) -> uid of a pod -> its annotation
+        self.named = {}  # (namespace, claim) -> uids of all pods that ever named it
+        self.locked = set()  # uids of all pods that ever had a lock
 
     def change(self, change, ledger):
         """See RULES."""
         if change.resource == "pods" and change.after is not None:
             self._note(change.after)
+        if change.resource == "leases":
+            for lock in ledger.locks.values():
+                self.locked.update(entry.pod for entry in lock.entries)
         if change.key.startswith(KEY) and change.after is not None:
             if _status(change.after) != _status(change.before):
-                yield from self._faults(change.after, ledger)
+                yield from self._faults(change.after)
 
     def _note(self, pod):
         meta, notes = pod["metadata"], annotations(pod)
+        if CLAIM in notes:
+            uids = self.named.setdefault((meta.get("namespace"), notes[CLAIM]), set())
+            uids.add(meta["uid"])
         if CLAIM in notes and ALLOCATED in notes and node_of(pod):
             pods = self.had.setdefault((meta.get("namespace"), notes[CLAIM]), {})
             pods[meta["uid"]] = notes[ALLOCATED]
 
-    def _faults(self, claim, ledger):
+    def _faults(self, claim):
         status, phase = _status(claim), _phase(claim)
-        had = self.had.get((claim["metadata"].get("namespace"), claim["metadata"]["name"]), {})
+        key = (claim["metadata"].get("namespace"), claim["metadata"]["name"])
+        had = self.had.get(key, {})
         shown = SHOWN.match(status.get("allocated") or "")
-        if phase == "Reserved" and not self._locked(claim, ledger):
+        if phase == "Reserved" and not self.named.get(key, set()) & self.locked:
             yield f"{_title(claim)} is Reserved and no pod of it is locked"
         if phase != "Bound":
             if status.get("allocated"):
@@ -95,13 +105,6 @@ class ClaimAgreesWithItsPods:
             yield f"{_title(claim)} says {status['allocated']} of {len(had)} pods"
         elif status.get("nodeName") not in (None, shown["first"].rpartition(":")[0]):
             yield f"{_title(claim)} says {status['allocated']} and {status['nodeName']}"
-
-    @staticmethod
-    def _locked(claim, ledger):
-        """Does a pod of the claim have a lock, or its node?"""
-        uids = {pod["metadata"]["uid"] for pod in _pods(ledger, claim)}
-        locked = {entry.pod for lock in ledger.locks.values() for entry in lock.entries}
-        return uids & locked
 
 
 CLAIM_RULES = (ClaimGoesItsWay, ClaimAgreesWithItsPods)
