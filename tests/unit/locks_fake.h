@@ -42,6 +42,7 @@ struct fake {
 	void (*before_put)(void); /* once, before the next PUT is looked at */
 	unsigned most_entries;	  /* that one PUT has added */
 	bool overbooked;	  /* a whole card had two entries at once */
+	bool hasty;		  /* the finalizer went while somebody could have added an entry */
 	bool forbidden_pods;
 };
 
@@ -261,8 +262,10 @@ static inline void fake_replace(const char *name, const struct json *body,
 		fake_status(ret, 409, "Conflict");
 		return;
 	}
+	bool open = lease->entries != NULL;
 	fake_take(lease, body);
 	fake_say(ret, lease);
+	fake.hasty = fake.hasty || (open && !lease->finalizer);
 	if (lease->deleting && !lease->finalizer)
 		fake_remove(lease);
 	else
