@@ -184,6 +184,17 @@ static int find_placed(struct muster *m)
 	return 0;
 }
 
+/* Whether members it needs are still being bound.  Their Bindings may be refused, and then a
+ * member that took the others for placed would be bound without them. */
+static bool is_under_way(const struct muster *m)
+{
+	size_t flying = 0;
+
+	for (size_t i = 0; i < m->gang->tasks.len; i++)
+		flying += m->gang->tasks.items[i]->flight != NULL;
+	return flying && m->placed.len < m->gang->members + flying;
+}
+
 /* A member that the engine has placed. */
 static struct flight *fly(struct scheduler *s, struct task *task, const struct decision *d)
 {
@@ -321,6 +332,17 @@ static void make_room(struct muster *m, const struct gang_spec *spec, const stru
 		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
 }
 
+/* Another scheduler may have locked GPUs for a member: what becomes of that is seen. */
+static void cannot_plan(struct muster *m, int rc, const struct err *err)
+{
+	struct scheduler *s = m->scheduler;
+
+	if (rc == -EEXIST)
+		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
+	else
+		refuse_gang(s, m->gang, NULL, NULL, rc == -ENOMEM ? "out of memory" : err->text);
+}
+
 static void place_whole(struct muster *m)
 {
 	struct scheduler *s = m->scheduler;
@@ -338,13 +360,8 @@ static void place_whole(struct muster *m)
 
 	if (rc == 0)
 		rc = gang_plan(s->planner, &spec, &g, &err);
-	if (rc == -EEXIST) {
-		/* Another scheduler has locked GPUs for a member: what becomes of that is seen. */
-		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
-		return;
-	}
 	if (rc < 0) {
-		refuse_gang(s, m->gang, NULL, NULL, rc == -ENOMEM ? "out of memory" : err.text);
+		cannot_plan(m, rc, &err);
 		return;
 	}
 	if (g.placed)
@@ -376,8 +393,9 @@ static void repair(struct muster *m, uint32_t missing)
 		failed[i] = (struct gang_failed){ &m->requests[m->class_of[i]], &specs[i],
 						  DOMAIN_NONE };
 	}
-	if (!failed || !specs || gang_replace(s->planner, &want, &g, &err) < 0) {
-		refuse_gang(s, m->gang, NULL, NULL, err.text[0] ? err.text : "out of memory");
+	int rc = failed && specs ? gang_replace(s->planner, &want, &g, &err) : -ENOMEM;
+	if (rc < 0) {
+		cannot_plan(m, rc, &err);
 		return;
 	}
 	if (g.placed)
@@ -447,11 +465,16 @@ void gang_decide(struct scheduler *s, struct gang *gang)
 		return;
 	}
 	arena_reset(&s->arena);
-	int rc = line_up(&m);
-	if (rc == 0) {
-		read_members(&m);
-		rc = find_placed(&m);
+	int rc = find_placed(&m);
+	if (rc == 0 && is_under_way(&m)) {
+		pending_refused(s->pending, &gang->unit.item, 0, WAKE_MEMBER, now_ms(s));
+		muster_done(&m);
+		return;
 	}
+	if (rc == 0)
+		rc = line_up(&m);
+	if (rc == 0)
+		read_members(&m);
 	if (rc == 0 && gang->members <= GANG_MEMBERS_MAX)
 		decide(&m);
 	else
