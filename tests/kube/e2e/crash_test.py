@@ -128,5 +128,20 @@ def whatever_write_was_the_last_the_next_one_converges():
     print(f"# {writes} writes; at most {longest:.1f} s until all was as it should be")
 
 
+@test
+def one_that_is_told_to_stop_leaves_nothing_half_done():
+    for turn in range(3):
+        with Scheduler(name=f"told-{turn}") as scheduler:
+            delete_pods()
+            eventually(lambda: not entries(), "all locks are gone")
+            for number in range(16):
+                make_pod(f"one-{number}", gpus=1)
+            # What is on its way then differs; nothing may be left of it.
+            eventually(lambda: scheduler.log().count("pod bound") > 5 * turn, "it works")
+            scheduler.stop()
+        bound = [name for name, pod in all_pods().items() if is_bound(pod)]
+        equal(sorted(entry["name"] for _, entry in entries()), sorted(bound), "locks")
+
+
 if __name__ == "__main__":
     sys.exit(main(prepare))

@@ -31,6 +31,13 @@ SEED = int(os.environ.get("RACE_SEED") or 1)
 # Locks of others that have not changed for 5 s are taken down.
 ASLEEP_S = 9
 WAVES = 8
+SAID = (
+    "pod bound",
+    "lock lost",
+    "pod is locked by another",
+    "pod was taken from us",
+    "pod preempted",
+)
 
 
 @contextlib.contextmanager
@@ -55,14 +62,14 @@ def finish(churn, schedulers):
     """All that is left is bound, and nothing twice."""
     took = settle(churn.left())
     check_cards()
-    for words in ("pod bound", "lock lost", "pod is locked by another", "pod was taken from us"):
+    for words in SAID:
         print(f"# {words}: {count(schedulers, words)}")
     print(f"# {churn.made} pods; settled after {took:.1f} s", flush=True)
 
 
-def race(schedulers, seed):
+def race(schedulers, seed, fillers=False):
     """Pods come and go; everything that stays is bound."""
-    churn = Churn(random.Random(seed))
+    churn = Churn(random.Random(seed), fillers)
     for _ in range(WAVES):
         churn.wave()
         time.sleep(0.5)
@@ -98,6 +105,13 @@ def two_schedulers_share_the_nodes():
 def of_three_schedulers_one_dies_and_one_sleeps():
     with rivals(3) as schedulers:
         race_with_losses(schedulers, SEED + 1)
+
+
+@test
+def two_schedulers_preempt():
+    with rivals(2) as schedulers:
+        race(schedulers, SEED + 4, fillers=True)
+        check(sum(count(schedulers, "pod preempted")), "nobody has preempted")
 
 
 @test

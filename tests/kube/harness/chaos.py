@@ -11,7 +11,7 @@ import time
 
 from .check import check, equal, eventually
 from .client import as_identity
-from .scheduler import DECISION, PODS, delete_pod, entries, gpus_of, make_pod
+from .scheduler import DECISION, PODS, delete_pod, entries, gpus_of, make_pod, pod_object
 
 # Of a machine that has other things to do.  What is promised is 30 s; what was measured is printed.
 PATIENCE_S = 150
@@ -85,14 +85,26 @@ def check_cards():
 
 class Churn:
     """Pods that come in waves, alone and in gangs, and go, whatever has become of them.  What is
-    left at any time fits 32 cards of four nodes, wherever it was put."""
+    left at any time fits 32 cards of four nodes, wherever it was put; with fillers, only if
+    those make room, which are of low priority and not counted on."""
 
     CARDS = 22
+    FILLERS = 4  # of four cards each
 
-    def __init__(self, rng):
+    def __init__(self, rng, fillers=False):
         self.rng = rng
+        self.fillers = fillers
         self.units = []  # (names, cards), in the order in which they came
         self.made = 0
+        if fillers:
+            body = {"metadata": {"name": "filler"}, "value": -10, "globalDefault": False}
+            self._create("/apis/scheduling.k8s.io/v1/priorityclasses", body)
+
+    @staticmethod
+    def _create(path, body):
+        """If it is not there yet."""
+        code = as_identity("admin").post(path, body).code
+        check(code in (201, 409), f"{path}/{body['metadata']['name']}: {code}")
 
     def _add(self, names, cards, **kwargs):
         for name in names:
@@ -103,15 +115,13 @@ class Churn:
     def _make_gang(self, number):
         """Three pods of two cards each, or none."""
         name = f"gang-{number}"
-        path = "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims"
         body = {
             "apiVersion": "gpu.scheduling/v1",
             "kind": "GpuClaim",
             "metadata": {"name": name},
             "spec": {"devices": {"count": 2}, "gangRef": name, "gangMinMembers": 3},
         }
-        code = as_identity("admin").post(path, body).code
-        check(code in (201, 409), f"claim {name}: {code}")
+        self._create("/apis/gpu.scheduling/v1/namespaces/default/gpuclaims", body)
         members = [f"{name}-{member}" for member in range(3)]
         self._add(members, 6, annotations={"gpu.scheduling/claim": name})
 
@@ -121,9 +131,17 @@ class Churn:
         for name in names:
             equal(delete_pod(name).code, 200, f"deleting {name}")
 
+    def _fill(self):
+        """What has been preempted comes again."""
+        for number in range(self.FILLERS):
+            pod = pod_object(f"filler-{number}", gpus=4, priorityClassName="filler")
+            self._create(PODS.format("default"), pod)
+
     def wave(self):
         """Some eight pods come; as many go that what is left has room."""
         number = self.made
+        if self.fillers:
+            self._fill()
         self._make_gang(number)
         for each in range(3):
             cards = self.rng.choice((1, 1, 2))
