@@ -384,33 +384,42 @@ def random_entry(random):
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
+def random_map(random):
+    """Every kind of line alone, or several, mostly good ones."""
+    if random.random() < 0.5:
+        return random.choice(LINES)
+    return "\n".join(random.choices(LINES[:9] if random.random() < 0.7 else LINES, k=3))
+
+
 def random_pod(random):
-    """A pod that may be refused for several reasons, or for none."""
+    """A pod that may be refused for several reasons, for one alone, or for none."""
     annotations, labels, spec = {}, {}, {"containers": [{"name": random.choice(NAMES)}]}
+    pod = {"metadata": {"annotations": annotations, "labels": labels}, "spec": spec}
     if random.random() < 0.7:
-        count = random.choice([1, 1, 2, 3])
-        lines = random.choices(LINES[:9] if random.random() < 0.6 else LINES, k=count)
-        annotations["gpu-scheduling-map"] = "\n".join(lines)
-    for key, chance in (("gpu.scheduling/claim", 0.1), ("elasticgpu.io/assumed", 0.05)):
-        if random.random() < chance:
-            annotations[key] = "x"
+        annotations["gpu-scheduling-map"] = random_map(random)
+    pod["metadata"]["name"] = random.choice(["w", "w-0", "w-1", "w-01", "w-1a", "w--1", "w-0-1"])
+    if random.random() < 0.3:
+        return pod
+    spec["schedulerName"] = random.choice(["gpu-scheduler", "gpu-scheduler", "other"])
+    if random.random() < 0.6:
+        spec["containers"][0]["env"] = [random_entry(random) for _ in range(random.choice([1, 2]))]
     if random.random() < 0.3:
         annotations["batch.kubernetes.io/job-completion-index"] = random.choice(["0", "1", "x"])
     if random.random() < 0.3:
         labels["apps.kubernetes.io/pod-index"] = random.choice(["0", "1", "", "01", "x1"])
     if random.random() < 0.2:
         labels["pod-template-hash"] = "x"
-    if random.random() < 0.8:
-        spec["schedulerName"] = random.choice(["gpu-scheduler", "gpu-scheduler", "other"])
-    if random.random() < 0.6:
-        spec["containers"][0]["env"] = [random_entry(random) for _ in range(random.choice([1, 2]))]
-    if random.random() < 0.2:
+    if random.random() < 0.3:
+        return pod
+    for key, chance in (("gpu.scheduling/claim", 0.2), ("elasticgpu.io/assumed", 0.1)):
+        if random.random() < chance:
+            annotations[key] = "x"
+    if random.random() < 0.3:
         quantity = random.choice(["0", "1", "1k", "0k"])
         spec["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": quantity}}
-    if random.random() < 0.1:
+    if random.random() < 0.2:
         spec["nodeName"] = "n"
-    name = random.choice(["w", "w-0", "w-1", "w-01", "w-1a", "w--1", "w-0-1"])
-    return {"metadata": {"name": name, "annotations": annotations, "labels": labels}, "spec": spec}
+    return pod
 
 
 def ask_webhook(connection, pod):
@@ -445,7 +454,7 @@ def random_pods_are_decided_alike_by_webhook_and_policy():
     context = ssl._create_unverified_context()  # pylint: disable=protected-access
     with serving():
         connection = http.client.HTTPSConnection("localhost", PORT, context=context)
-        for number in range(int(os.environ.get("WEBHOOK_CASES", "400"))):
+        for number in range(int(os.environ.get("WEBHOOK_CASES", "600"))):
             pod = complete(random_pod(random), "random", "x")
             answer = ALICE.post(pods("random") + DRY, pod)
             # What the API server makes of the pod, in its own words.
