@@ -19,15 +19,28 @@
 #include "engine/cluster.h"
 #include "wire/json.h"
 
-/* A name for all pods that this map pins: those of one owner, else those that carry the
- * same text. */
+/* A name for the pods of which no two may have the same index: those of one workload, which of
+ * a Deployment has the pods of several ReplicaSets and perhaps several maps while it rolls; else
+ * those that carry the same text. */
 static const char *workload_name(const struct draft *d, const char *text)
 {
-	const struct json *owner = d->source->owners_count ? d->source->owners[0] : NULL;
+	uint32_t count = d->source->owners_count;
+	const struct json *owner = count ? d->source->owners[count - 1] : NULL;
 	const char *kind = json_str(owner, "kind"), *name = json_str(owner, "metadata", "name");
 
-	return draft_printf(d, "map/%s/%s/%s/%016" PRIx64, d->source->namespace, kind ? kind : "",
-			    name ? name : "", hash_bytes(text, strlen(text), 0));
+	if (kind && name)
+		return draft_printf(d, "map/%s/%s/%s", d->source->namespace, kind, name);
+	return draft_printf(d, "map/%s/%016" PRIx64, d->source->namespace,
+			    hash_bytes(text, strlen(text), 0));
+}
+
+/* Those of them that share the GPUs of one map. */
+static uint32_t group_of(const struct draft *d, const char *text)
+{
+	const char *name = draft_printf(d, "%s/%016" PRIx64, d->wish->workload,
+					hash_bytes(text, strlen(text), 0));
+
+	return name ? cluster_intern(d->cluster, name) : UINT32_MAX;
 }
 
 /* The pod's own index, else the lowest that nobody holds; one past the map's last when all
@@ -274,9 +287,8 @@ static int check_asks(struct draft *d, const struct map_line *line, struct err *
 	return 0;
 }
 
-static int apply(struct draft *d, const struct map_line *line, struct err *err)
+static int apply(struct draft *d, const struct map_line *line, uint32_t group, struct err *err)
 {
-	uint32_t group = cluster_intern(d->cluster, d->wish->workload);
 	char who[64];
 	int rc;
 
@@ -329,5 +341,5 @@ int read_map(struct draft *d, struct err *err)
 	if (!line) /* one whose index is not its own may have another's when that is gone */
 		return err_set(err, d->source->index == POD_INDEX_NONE ? ENOSPC : EINVAL,
 			       KEY_MAP " has no line for pod index %u", d->wish->index);
-	return apply(d, line, err);
+	return apply(d, line, group_of(d, text), err);
 }

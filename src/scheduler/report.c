@@ -94,8 +94,14 @@ void report_preempts(struct scheduler *s, struct task *task, uint32_t victims)
 {
 	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
 
-	strbuf_addf(&message, "preemption: waiting for %u victim%s to leave, for a place on %s",
-		    victims, victims == 1 ? "" : "s", task->nominated ? task->nominated : "");
+	if (task->nominated)
+		strbuf_addf(&message,
+			    "preemption: waiting for %u victim%s to leave, for a place on %s",
+			    victims, victims == 1 ? "" : "s", task->nominated);
+	else
+		strbuf_addf(&message,
+			    "a place is reserved, which it has when %u other pod%s ended", victims,
+			    victims == 1 ? " has" : "s have");
 	report_waits(s, task, message.s, false);
 }
 

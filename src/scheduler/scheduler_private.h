@@ -227,6 +227,7 @@ uint32_t refuse_wakes(enum verdict verdict);
 /* report.c: what people are told. */
 void report_waits(struct scheduler *s, struct task *task, const char *message, bool is_error);
 void report_bound(struct scheduler *s, const struct task *task, const char *node);
+/* The others go for it; or, unless it is nominated, it waits for them to end. */
 void report_preempts(struct scheduler *s, struct task *task, uint32_t victims);
 void report_forget(struct scheduler *s, struct task *task);
 void report_tick(struct scheduler *s);

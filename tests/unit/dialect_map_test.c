@@ -105,6 +105,32 @@ TEST(the_index_comes_from_labels_names_or_what_is_free)
 	bench_done(&b);
 }
 
+#define OF(kind, name) "ownerReferences: [{kind: " kind ", name: " name ", controller: true}]"
+#define ROLLED(set, map)                                                           \
+	POD(set "-x", OF("ReplicaSet", set) ",", map, "{containers: [{name: a}]}") \
+	"---\nkind: ReplicaSet\nmetadata: {name: " set                             \
+	", " OF("Deployment",                                                      \
+		"web") "}\nspec: {}\n---\nkind: Deployment\nmetadata: {name: web}\nspec: {}\n"
+
+TEST(pods_of_a_deployment_are_siblings_while_it_rolls)
+{
+	uint32_t group;
+	struct bench b;
+
+	bench_init(&b);
+	CHECK(bench_read(&b, ROLLED("old", "0=alpha:1\\n1=alpha:1")) == 0);
+	CHECK_STR(b.wish.workload, "map/default/Deployment/web");
+	group = b.wish.request.asks[0].group;
+	CHECK(bench_read(&b, ROLLED("new", "0=alpha:1\\n1=alpha:1")) == 0);
+	CHECK_STR(b.wish.workload, "map/default/Deployment/web");
+	CHECK_INT(b.wish.request.asks[0].group, group);
+	/* Those of another map have other indexes, but do not share its GPUs. */
+	CHECK(bench_read(&b, ROLLED("new", "0=alpha:1\\n1=alpha:1\\n2=alpha:1")) == 0);
+	CHECK_STR(b.wish.workload, "map/default/Deployment/web");
+	CHECK(b.wish.request.asks[0].group != group);
+	bench_done(&b);
+}
+
 TEST(limits_are_dealt_the_ids_in_their_order)
 {
 	struct bench b;

@@ -15,9 +15,11 @@ one.  Each begins with no pods, claims, owners and reports of the last:
 """
 import contextlib
 import json
+import os
+import time
 
 from .check import equal, eventually, main, test
-from .client import as_identity
+from .client import Client
 from .scheduler import (
     DECISION,
     MERGE,
@@ -44,9 +46,26 @@ OWNERS = {
 }
 MODEL = "NVIDIA-H100-80GB-HBM3"
 MEMORY_MIB = 81559
-ADMIN = as_identity("admin")
+IDLE_S = 20
 RUNNING = []
 ADDED = []  # nodes
+
+
+class Administrator(Client):
+    """One that is used now and then: the server closes connections that are idle for long."""
+
+    def __init__(self):
+        super().__init__(os.path.join(os.environ["KUBE_DIR"], "admin.kubeconfig"))
+        self.used = time.monotonic()
+
+    def request(self, *args, **kwargs):
+        if time.monotonic() - self.used > IDLE_S:
+            self.connection.close()
+        self.used = time.monotonic()
+        return super().request(*args, **kwargs)
+
+
+ADMIN = Administrator()
 
 
 def make_claim(name, devices=None, **spec):

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""--lock-namespace: locks where they are wanted, and what is said when they cannot be there.
+
+History is not checked: it reads the locks of the usual namespace alone.
+
+cluster: --nodes 1 --gpus 8
+"""
+import os
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+# pylint: disable=wrong-import-position
+from harness.check import check, equal, eventually, main, test  # noqa: E402
+from harness.client import as_identity  # noqa: E402
+from harness.scheduler import (  # noqa: E402
+    Scheduler,
+    create,
+    delete_pod,
+    delete_pods,
+    entries,
+    get_pod,
+    install_kinds,
+    make_pod,
+    wait_bound,
+)
+
+ADMIN = as_identity("admin")
+ADMINISTRATOR = Path(os.environ.get("KUBE_DIR", "/tmp")) / "admin.kubeconfig"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
+
+
+def leases(namespace):
+    """The names of those there."""
+    items = ADMIN.get(LEASES.format(namespace)).json["items"]
+    return sorted(item["metadata"]["name"] for item in items)
+
+
+@test
+def locks_are_in_the_namespace_that_was_given():
+    create("/api/v1/namespaces", {"metadata": {"name": "elsewhere"}})
+    with Scheduler("--lock-namespace", "elsewhere", kubeconfig=ADMINISTRATOR):
+        make_pod("one", gpus=1)
+        wait_bound("one")
+        equal(leases("elsewhere"), ["gpus-gpu-0", "lock-mode"])
+        equal(entries(), [], "locks in the usual namespace")
+        delete_pods()
+
+
+@test
+def a_namespace_that_is_not_there_is_named_and_waited_for():
+    scheduler = Scheduler("--lock-namespace", "later", kubeconfig=ADMINISTRATOR)
+    make_pod("two", gpus=1)
+    eventually(lambda: "namespace later is missing" in scheduler.log(), "it says what is missing")
+    status, why = scheduler.get("/readyz")
+    equal(status, 503)
+    check("locks" in why, why)
+    check("nodeName" not in get_pod("two")["spec"], "bound without a lock")
+    create("/api/v1/namespaces", {"metadata": {"name": "later"}})
+    with scheduler:
+        wait_bound("two", timeout_s=60)
+        delete_pod("two")
+
+
+@test
+def rights_that_are_missing_are_told():
+    """The account of the scheduler may write Leases in the usual namespace alone."""
+    scheduler = Scheduler("--lock-namespace", "elsewhere")
+    eventually(lambda: "elsewhere" in scheduler.log() and "forbidden" in scheduler.log(), "it says")
+    scheduler.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main(install_kinds))
