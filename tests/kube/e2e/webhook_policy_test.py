@@ -7,7 +7,6 @@ and tests/unit/webhook_validate_test.c its code.
 
 cluster: --controllers=validatingadmissionpolicy-status-controller,serviceaccount-controller
 """
-
 import json
 import sys
 from pathlib import Path

@@ -1,28 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The webhook between the real API server and kubectl: what pods have afterwards, what is
-refused, what an outage stops, and new certificates while requests come.
-
-`gpu-scheduler certs` runs with the rights of deploy/webhook/certs.yaml; its Secret is laid
-into a folder as the kubelet does it, by the swap of a link.  The API server finds the webhook
-by its service, which here is another name of localhost, and knows it by the service's name.
+refused, and what an outage stops.
 
 cluster:
 """
-
-import base64
-import contextlib
 import http.client
-import itertools
 import json
 import os
-import shutil
-import signal
-import socket
 import ssl
-import subprocess
 import sys
-import threading
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -32,187 +19,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
 from harness.admission import ACCOUNT, DRY, ROOT, As, complete, decide_cases, pods  # noqa: E402
 from harness.check import check, equal, eventually, kubectl, main, test  # noqa: E402
-from harness.processes import die_with_parent  # noqa: E402
 from harness.scheduler import install_kinds  # noqa: E402
-
-BUILD = Path(os.environ.get("BUILD") or ROOT / "build").resolve()
-PROGRAM = BUILD / "gpu-scheduler"
-FOLDER = Path(os.environ["KUBE_DIR"])
-SECRET = "/api/v1/namespaces/gpu-scheduler/secrets/gpu-scheduler-webhook-cert"
-CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/"
-KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-NAME = "gpu-scheduler-webhook"
-ALICE = As("alice")
-NUMBERS = itertools.count()
-GPU = {"limits": {"nvidia.com/gpu": "1"}}
-OURS = {"schedulerName": "gpu-scheduler"}
-
-
-def free_port():
-    """A port of loopback that nobody has."""
-    with socket.socket() as each:
-        each.bind(("127.0.0.1", 0))
-        return each.getsockname()[1]
-
-
-PORT = free_port()
-
-
-def certs_kubeconfig():
-    """The administrator's, in the name of the account that keeps certificates."""
-    config = json.loads((FOLDER / "admin.kubeconfig").read_text(encoding="utf-8"))
-    config["users"][0]["user"]["as"] = ACCOUNT + "certs"
-    path = FOLDER / "certs.kubeconfig"
-    path.write_text(json.dumps(config), encoding="utf-8")
-    return path
-
-
-def certs(*options):
-    """One round of `gpu-scheduler certs`; what it said."""
-    command = [PROGRAM, "certs", "-n", "gpu-scheduler", "--kubeconfig", certs_kubeconfig()]
-    done = subprocess.run(
-        [str(word) for word in (*command, *options)], capture_output=True, text=True, check=False
-    )
-    equal(done.returncode, 0, done.stderr)
-    return done.stderr
-
-
-def bundles():
-    """The authorities that each webhook of both configurations trusts."""
-    found = []
-    for kind in KINDS:
-        for hook in ALICE.get(CONFIGURATIONS + f"{kind}/{NAME}").json.get("webhooks", []):
-            pem = base64.b64decode(hook["clientConfig"].get("caBundle", ""))
-            found.append(pem.decode().count("BEGIN CERTIFICATE"))
-    return found
-
-
-def mount():
-    """The Secret as the kubelet mounts it: a folder behind a link that is swapped."""
-    data = ALICE.get(SECRET).json["data"]
-    volume = FOLDER / "certs"
-    fresh = volume / f"..data-{next(NUMBERS)}"
-    fresh.mkdir(parents=True)
-    for name, text in data.items():
-        (fresh / name).write_bytes(base64.b64decode(text))
-        if not (volume / name).is_symlink():
-            (volume / name).symlink_to(f"..data/{name}")
-    link = volume / "..data-new"
-    link.symlink_to(fresh.name)
-    os.replace(link, volume / "..data")
-    return volume
-
-
-@contextlib.contextmanager
-def serving(*options):
-    """The webhook, until the end of the block, after which it has gone without complaint."""
-    volume = mount()
-    health = free_port()
-    command = [PROGRAM, "webhook", "--addr", f"127.0.0.1:{PORT}", "--linger-ms", "0"]
-    command += ["--tls-cert-file", volume / "tls.crt"]
-    command += ["--tls-private-key-file", volume / "tls.key"]
-    command += ["--health-addr", f"127.0.0.1:{health}", *options]
-    parent = os.getpid()
-    log_file = FOLDER / f"webhook-{next(NUMBERS)}.log"
-    with open(log_file, "ab") as log:
-        # pylint: disable=consider-using-with,subprocess-popen-preexec-fn
-        process = subprocess.Popen(
-            [str(word) for word in command],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            preexec_fn=lambda: die_with_parent(parent=parent),
-        )
-    try:
-        eventually(lambda: answers(PORT) or process.poll() is not None, "the webhook listens")
-        yield process
-        process.send_signal(signal.SIGTERM)
-        equal(process.wait(60), 0, log_file.read_text(encoding="utf-8")[-2000:])
-    finally:
-        process.kill()
-        process.wait()
-
-
-def answers(port):
-    """Whether somebody listens there."""
-    with socket.socket() as each:
-        return each.connect_ex(("127.0.0.1", port)) == 0
-
-
-def configure(*kinds):
-    """deploy/webhook/configuration.yaml, of these kinds alone, with the port that is used."""
-    text = (ROOT / "deploy/webhook/configuration.yaml").read_text(encoding="utf-8")
-    kept = [
-        part
-        for part in text.replace("port: 443", f"port: {PORT}").split("\n---\n")
-        if any(f"kind: {kind}" in part for kind in kinds)
-    ]
-    equal(len(kept), len(kinds))
-    for kind in KINDS:
-        ALICE.delete(CONFIGURATIONS + f"{kind}/{NAME}")
-    kubectl("create", "-f", "-", stdin="\n---\n".join(kept))
-    certs()
-
-
-def in_force(pod, wanted, note):
-    """Wait until the API server asks the webhook about such a pod."""
-    eventually(lambda: ALICE.post(pods("hooks") + DRY, pod).code == wanted, note)
-
-
-def prepare():
-    """The namespaces, the service as a name of localhost, and the rights of certs."""
-    kubectl("create", "namespace", "hooks")
-    kubectl("apply", "-f", str(ROOT / "deploy/webhook/certs.yaml"))
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"namespace": "gpu-scheduler", "name": NAME},
-        "spec": {"type": "ExternalName", "externalName": "localhost"},
-    }
-    kubectl("create", "-f", "-", stdin=json.dumps(service))
-
-
-@test
-def certificates_are_made_once_with_few_rights():
-    """A first round makes them, a second one has nothing to do."""
-    kubectl("create", "-f", str(ROOT / "deploy/webhook/configuration.yaml"))
-    equal(set(bundles()), {0})
-    check("made a certificate" in certs(), "the first round")
-    equal(set(bundles()), {1})
-    secret = ALICE.get(SECRET).json
-    equal(secret["type"], "kubernetes.io/tls")
-    equal(sorted(secret["data"]), ["ca.crt", "tls.crt", "tls.key"])
-    check("is good" in certs(), "the second round")
-    equal(
-        ALICE.get(SECRET).json["metadata"]["resourceVersion"], secret["metadata"]["resourceVersion"]
-    )
-
-
-def create(pod):
-    """Through kubectl; the pod as the server has it."""
-    pod = complete(pod, "hooks", f"pod-{next(NUMBERS)}")
-    return json.loads(kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps(pod)))
-
-
-def variables(pod):
-    """By container, what its env says: values, and annotations with an @."""
-    found = {}
-    for container in pod["spec"].get("initContainers", []) + pod["spec"]["containers"]:
-        env = found[container["name"]] = {}
-        for each in container.get("env", []):
-            path = each.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")
-            path = path.replace("metadata.annotations['", "@").replace("']", "")
-            env[each["name"]] = path or each.get("value", "")
-    return found
-
-
-def gets(name):
-    """What a container with GPUs has."""
-    return {
-        "CUDA_VISIBLE_DEVICES": f"@elasticgpu.io/container-{name}",
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-    }
-
+from harness.webhook import (  # noqa: E402
+    ALICE,
+    CONFIGURATIONS,
+    FOLDER,
+    GPU,
+    KINDS,
+    NAME,
+    OURS,
+    PORT,
+    bad_pod,
+    configure,
+    create,
+    dry,
+    gets,
+    in_force,
+    install,
+    plain_gpu,
+    serving,
+    variables,
+)
 
 LONG = "a-container-with-a-name-of-sixty-three-characters-as-allowed-63"
 WITH_GPU = {"name": "a", "resources": GPU}
@@ -287,23 +114,6 @@ def in_mode_cdi_containers_have_a_slot():
         resources = pod["spec"]["containers"][0]["resources"]
         equal(resources["limits"], {"nvidia.com/gpu": "1", "gpu.scheduling/slot": "1"})
         equal(resources["requests"], resources["limits"])
-
-
-def plain_gpu():
-    """A pod of nobody's scheduler that asks for a GPU."""
-    return {"spec": {"containers": [{"name": "a", "resources": GPU}]}}
-
-
-def bad_pod():
-    """One that is refused."""
-    return complete(
-        {"metadata": {"annotations": {"gpu.scheduling/allocated": "n:0"}}}, "hooks", "bad"
-    )
-
-
-def dry(pod):
-    """The pod as the server would have it."""
-    return ALICE.post(pods("hooks") + DRY, complete(pod, "hooks", "dry")).json
 
 
 def owned(job):
@@ -504,103 +314,5 @@ def an_outage_stops_nothing_but_what_it_guards():
     equal(answer.code, 201, str(answer))
 
 
-class Load(threading.Thread):
-    """Pods, one after the other, all of which must be admitted and changed."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.client = As("alice")
-        self.pod = complete(
-            {"spec": {**OURS, "containers": [{"name": "a", "resources": GPU}]}}, "hooks", "load"
-        )
-        self.end = threading.Event()
-        self.done, self.wrong = 0, []
-
-    def run(self):
-        while not self.end.is_set():
-            answer = self.client.post(pods("hooks") + DRY, self.pod)
-            self.done += 1
-            if answer.code != 201 or not variables(answer.json)["a"]:
-                self.wrong.append(str(answer))
-
-
-@test
-def certificates_change_while_requests_come():
-    """Twice: not one request fails, and in the end only the newest authority is trusted."""
-    configure("MutatingWebhookConfiguration")
-    with serving():
-        eventually(
-            lambda: variables(
-                dry({"spec": {**OURS, "containers": [{"name": "a", "resources": GPU}]}})
-            )["a"],
-            "the webhook is asked",
-        )
-        load = Load()
-        load.start()
-        for name in ("first.example.org", "second.example.org"):
-            before = load.done
-            certs("--name", name, "--settle", "3")
-            check(all(count > 1 for count in bundles()[:2]), str(bundles()))
-            mount()
-            eventually(lambda at=before: load.done > at + 50, "requests go on")
-        # The webhook looks at its files once a second.
-        served = eventually(lambda: served_name() == "second.example.org", "the new certificate")
-        check(served, "the new certificate is served")
-        certs("--name", "second.example.org", "--overlap", "0")
-        equal(bundles()[:2], [1, 1])
-        at = load.done
-        eventually(lambda: load.done > at + 20, "requests go on")
-        load.end.set()
-        load.join()
-        check(not load.wrong, "\n".join(load.wrong[:3]))
-
-
-def served_name():
-    """The last name of the certificate that the webhook shows."""
-    shown = subprocess.run(
-        ["openssl", "s_client", "-connect", f"127.0.0.1:{PORT}", "-servername", "localhost"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    text = subprocess.run(
-        ["openssl", "x509", "-noout", "-ext", "subjectAltName"],
-        input=shown.stdout,
-        capture_output=True,
-        check=False,
-    )
-    return text.stdout.decode().strip().rpartition("DNS:")[2]
-
-
-@test
-def the_script_does_the_same_with_openssl():
-    """From a pipe, for another namespace, before and after there is a configuration."""
-    script = (ROOT / "hack/gen-webhook-certs.sh").read_bytes()
-    for _ in range(2):
-        done = subprocess.run(
-            ["bash", "-s", "--", "hooks"], input=script, capture_output=True, check=False
-        )
-        equal(done.returncode, 0, done.stderr.decode())
-    secret = ALICE.get(SECRET.replace("gpu-scheduler/secrets", "hooks/secrets")).json
-    folder = FOLDER / "script"
-    folder.mkdir()
-    for name, text in secret["data"].items():
-        (folder / name).write_bytes(base64.b64decode(text))
-    equal((folder / "ca.crt").read_text().count("BEGIN"), 2)
-    for kind in KINDS[:1]:
-        for hook in ALICE.get(CONFIGURATIONS + f"{kind}/{NAME}").json.get("webhooks", []):
-            equal(hook["clientConfig"]["caBundle"], secret["data"]["ca.crt"])
-    # The program finds nothing to mend in what the script has made.
-    names = ["--dir", folder, "-n", "hooks"]
-    done = subprocess.run(
-        [str(word) for word in (PROGRAM, "certs", *names)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    check(done.returncode == 0 and "is good" in done.stderr, done.stderr)
-    shutil.rmtree(folder)
-
-
 if __name__ == "__main__":
-    sys.exit(main(prepare))
+    sys.exit(main(install))

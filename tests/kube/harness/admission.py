@@ -6,7 +6,6 @@ server.
 
 Each case says who does what with a pod and, if it is to be refused, what is said.
 """
-
 import copy
 import json
 import os
