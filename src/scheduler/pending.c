@@ -74,6 +74,12 @@ static void set_early(union heap_item item, uint32_t position, void *context)
 	((struct pending_item *)item.ptr)->early = position;
 }
 
+void pending_set_backoff(struct pending *q, uint32_t backoff_ms, uint32_t backoff_max_ms)
+{
+	q->options.backoff_ms = backoff_ms ? backoff_ms : 1000;
+	q->options.backoff_max_ms = backoff_max_ms ? backoff_max_ms : 10000;
+}
+
 struct pending *pending_new(const struct pending_options *options)
 {
 	struct pending *q = calloc(1, sizeof(*q));
@@ -83,10 +89,7 @@ struct pending *pending_new(const struct pending_options *options)
 	q->options = *options;
 	if (!q->options.max_items)
 		q->options.max_items = 1000000;
-	if (!q->options.backoff_ms)
-		q->options.backoff_ms = 1000;
-	if (!q->options.backoff_max_ms)
-		q->options.backoff_max_ms = 10000;
+	pending_set_backoff(q, options->backoff_ms, options->backoff_max_ms);
 	if (!q->options.patience_ms)
 		q->options.patience_ms = 300000;
 	heap_init(&q->ready, urgent_first, set_position, NULL);

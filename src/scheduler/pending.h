@@ -78,6 +78,8 @@ struct pending_options {
 
 struct pending *pending_new(const struct pending_options *options); /* NULL: out of memory */
 void pending_free(struct pending *q); /* items are the caller's; NULL is fine */
+/* Other times from the next refusal on; 0 as above. */
+void pending_set_backoff(struct pending *q, uint32_t backoff_ms, uint32_t backoff_max_ms);
 
 /* Ready at once.  The item is zero but for the caller's fields, or was removed.  0, -EEXIST,
  * -ENOSPC at max_items, -ENOMEM. */

@@ -309,6 +309,7 @@ static void settings_changed(void *context, const struct scheduler_settings *set
 	settings_engine(settings, &config);
 	settings_domains(settings, keys);
 	s->reserve_after_ms = settings->gang_wait_ms;
+	pending_set_backoff(s->pending, settings->backoff_ms, settings->backoff_max_ms);
 	s->epoch++;
 	if (engine_configure(s->engine, &config) < 0 ||
 	    inventory_set_domains(s->inventory, keys, settings->domain_keys_count, &err) < 0)

@@ -171,6 +171,22 @@ TEST(refusals_back_off_longer_each_time)
 	CHECK_INT(item.failures, 0);
 }
 
+TEST(other_backoffs_hold_from_the_next_refusal_on)
+{
+	struct pending *q CLEANUP(freep) = queue();
+	struct pending_item item = { 0 };
+	const uint64_t expected_ms[] = { 30, 60, 70, 70 };
+
+	add_all(q, &item, 1);
+	pending_set_backoff(q, 30, 70);
+	for (uint32_t i = 0; i < ARRAY_SIZE(expected_ms); i++) {
+		CHECK(pending_pop(q, 0) == &item);
+		pending_event(q, WAKE_NODE, 0, NULL, NULL);
+		CHECK_INT(pending_refused(q, &item, 1, WAKE_NODE, 0), 0);
+		CHECK_INT(pending_tick(q, 0), expected_ms[i]);
+	}
+}
+
 TEST(what_backs_off_comes_early_when_nothing_is_ready)
 {
 	struct pending *q CLEANUP(freep) = queue();
