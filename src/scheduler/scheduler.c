@@ -181,13 +181,13 @@ static void object_changed(void *context, const char *kind, const char *namespac
 	if (strcmp(kind, "GpuClaim") == 0)
 		claims_changed(s->claims, namespace, name);
 	if (storage_has(kind)) {
+		s->epoch++; /* the engine hears of it, too */
 		volume_binder_changed(s->volumes);
 		pending_event(s->pending, WAKE_VOLUME, now_ms(s), is_near, &near);
 		scheduler_kick(s);
 		return;
 	}
-	pending_event(s->pending, storage_has(kind) ? WAKE_VOLUME : WAKE_OBJECT, now_ms(s),
-		      is_near, &near);
+	pending_event(s->pending, WAKE_OBJECT, now_ms(s), is_near, &near);
 	scheduler_kick(s);
 }
 

@@ -13,7 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.check import equal, eventually, main, test  # noqa: E402
 from harness.client import as_identity  # noqa: E402
 from harness.scheduler import (  # noqa: E402
+    MERGE,
     create,
+    delete_pod,
     entries_of,
     get_pod,
     install_kinds,
@@ -25,19 +27,23 @@ from harness.scheduler import (  # noqa: E402
 
 ADMIN = as_identity("admin")
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+GPU_CLAIMS = "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims"
+SELECTED = "volume.kubernetes.io/selected-node"
+DRIVER = "disk.example"
 
 
 def prepare():
-    """A class of local disks, which wait for their first consumer."""
+    """Classes of local disks and of such as are made: both wait for their first consumer."""
     install_kinds()
-    create(
-        "/apis/storage.k8s.io/v1/storageclasses",
-        {
-            "metadata": {"name": "local"},
-            "provisioner": "kubernetes.io/no-provisioner",
-            "volumeBindingMode": "WaitForFirstConsumer",
-        },
-    )
+    for name, provisioner in (("local", "kubernetes.io/no-provisioner"), ("made", DRIVER)):
+        create(
+            "/apis/storage.k8s.io/v1/storageclasses",
+            {
+                "metadata": {"name": name},
+                "provisioner": provisioner,
+                "volumeBindingMode": "WaitForFirstConsumer",
+            },
+        )
 
 
 def make_disk(name, node):
@@ -53,14 +59,42 @@ def make_disk(name, node):
     return create("/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": spec})
 
 
-def make_claim(name):
+def make_claim(name, storage_class="local", mode="ReadWriteOnce"):
     """A claim for such a volume."""
     spec = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": "local",
+        "accessModes": [mode],
+        "storageClassName": storage_class,
         "resources": {"requests": {"storage": "1Gi"}},
     }
     return create(CLAIMS, {"metadata": {"name": name}, "spec": spec})
+
+
+def wait_selected(name):
+    """Until a node was selected for the claim; its name."""
+    path = f"{CLAIMS}/{name}"
+    return eventually(
+        lambda: ADMIN.get(path).json["metadata"].get("annotations", {}).get(SELECTED),
+        f"a node is selected for {name}",
+    )
+
+
+def provision(name, mode="ReadWriteOnce", nodes=None):
+    """What a provisioner does for a claim for which a node was selected."""
+    uid = ADMIN.get(f"{CLAIMS}/{name}").json["metadata"]["uid"]
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": [mode],
+        "storageClassName": "made",
+        "claimRef": {"namespace": "default", "name": name, "uid": uid},
+        "csi": {"driver": DRIVER, "volumeHandle": f"handle-{name}"},
+    }
+    if nodes:
+        here = {"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}
+        terms = [{"matchExpressions": [here]}]
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    metadata = {"name": f"made-{name}"}
+    metadata["annotations"] = {"pv.kubernetes.io/provisioned-by": DRIVER}
+    return create("/api/v1/persistentvolumes", {"metadata": metadata, "spec": spec})
 
 
 def uses(claim):
@@ -108,6 +142,94 @@ def two_pods_never_get_one_volume():
         wait_message(f"rival-{1 - bound[0]}", "didn't find available persistent volumes")
         make_disk("disk-0b", "gpu-0")
         wait_bound(f"rival-{1 - bound[0]}")
+
+
+@test
+def a_volume_is_made_on_the_node_that_was_chosen():
+    with scheduling():
+        make_claim("fresh", "made")
+        make_pod("first", gpus=2, volumes=uses("fresh"))
+        node = wait_selected("fresh")
+        equal(get_pod("first")["spec"].get("nodeName"), None, "node, before there is a volume")
+        provision("fresh", nodes=[node])
+        equal(wait_bound("first")["spec"]["nodeName"], node, "node")
+
+
+@test
+def a_provisioner_that_gives_up_has_the_pod_decided_again():
+    with scheduling():
+        make_claim("hard", "made")
+        make_pod("stubborn", gpus=1, volumes=uses("hard"))
+        wait_selected("hard")
+        patch = {"metadata": {"annotations": {SELECTED: None}}}
+        equal(ADMIN.request("PATCH", f"{CLAIMS}/hard", patch, MERGE).code, 200)
+        node = wait_selected("hard")
+        provision("hard", nodes=[node])
+        equal(wait_bound("stubborn")["spec"]["nodeName"], node, "node")
+
+
+@test
+def a_pod_that_is_deleted_meanwhile_leaves_no_lock():
+    with scheduling():
+        make_claim("idle", "made")
+        pod = make_pod("brief", gpus=4, volumes=uses("idle"))
+        wait_selected("idle")
+        delete_pod("brief")
+        eventually(lambda: not entries_of(pod), "its locks are gone")
+
+
+@test
+def a_gang_shares_a_volume_that_is_made_for_its_first():
+    with scheduling():
+        make_claim("shared", "made", "ReadWriteMany")
+        spec = {"devices": {"count": 4}, "gangRef": {"name": "team"}, "gangMinMembers": 2}
+        metadata = {"name": "member"}
+        kind = {"apiVersion": "gpu.scheduling/v1", "kind": "GpuClaim"}
+        create(GPU_CLAIMS, {**kind, "metadata": metadata, "spec": spec})
+        annotations = {"gpu.scheduling/claim": "member"}
+        for number in range(2):
+            make_pod(f"member-{number}", annotations=annotations, volumes=uses("shared"))
+        wait_selected("shared")
+        provision("shared", "ReadWriteMany")
+        nodes = {wait_bound(f"member-{number}")["spec"]["nodeName"] for number in range(2)}
+        equal(len(nodes), 2, f"nodes of {nodes}")
+
+
+@test
+def a_claim_for_one_pod_alone_waits_for_that_pod():
+    with scheduling():
+        make_claim("alone", "made", "ReadWriteOncePod")
+        make_pod("owner", gpus=1, volumes=uses("alone"))
+        wait_selected("alone")
+        provision("alone", "ReadWriteOncePod")
+        wait_bound("owner")
+        make_pod("heir", gpus=1, volumes=uses("alone"))
+        wait_message("heir", "ReadWriteOncePod access mode already in-use by another pod")
+        delete_pod("owner")
+        wait_bound("heir")
+
+
+@test
+def a_node_attaches_no_more_than_it_can():
+    drivers = [{"name": DRIVER, "nodeID": "a", "topologyKeys": None, "allocatable": {"count": 1}}]
+    for number in range(3):
+        body = {"metadata": {"name": f"gpu-{number}"}, "spec": {"drivers": drivers}}
+        create("/apis/storage.k8s.io/v1/csinodes", body)
+    with scheduling():
+        for number in range(4):
+            make_claim(f"each-{number}", "made")
+            make_pod(f"each-{number}", gpus=1, volumes=uses(f"each-{number}"))
+            if number < 3:
+                wait_selected(f"each-{number}")
+                provision(f"each-{number}")
+                wait_bound(f"each-{number}")
+        wait_message("each-3", "3 node(s) exceed max volume count")
+        nodes = {get_pod(f"each-{number}")["spec"]["nodeName"] for number in range(3)}
+        equal(len(nodes), 3, f"nodes of {nodes}")
+        delete_pod("each-1")
+        wait_selected("each-3")
+        provision("each-3")
+        wait_bound("each-3")
 
 
 if __name__ == "__main__":
