@@ -11,7 +11,9 @@ one.  Each begins with no pods, claims, owners and reports of the last:
             wait_bound("train")
 
     if __name__ == "__main__":
-        sys.exit(play("--locks=gpu"))
+        sys.exit(play("--config", "some.yaml"))
+
+SCENE_OPTIONS has more options of the scheduler, as in SCENE_OPTIONS=--locks=gpu.
 """
 import contextlib
 import json
@@ -283,7 +285,8 @@ def play(*options, prepare=None, **kwargs):
         install_kinds()
         if prepare:
             prepare()
-        RUNNING.append(Scheduler(*options, **kwargs).wait_ready())
+        more = os.environ.get("SCENE_OPTIONS", "").split()
+        RUNNING.append(Scheduler(*options, *more, **kwargs).wait_ready())
 
     def the_scheduler_leaves_nothing_and_ends_well():
         with scene():
