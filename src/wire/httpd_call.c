@@ -39,6 +39,7 @@ struct httpd_call {
 	struct MHD_Response *response;
 	int status;
 	bool suspended;	   /* httpd_suspend() was called */
+	bool answering;	   /* the response is going */
 	bool held, served; /* httpd_answer() is to come; libmicrohttpd has it still */
 	char target[];
 };
@@ -132,6 +133,8 @@ static enum MHD_Result call_send(struct httpd_call *call)
 	if (call->httpd->retired || call->stage == CALL_REFUSED)
 		MHD_add_response_header(call->response, MHD_HTTP_HEADER_CONNECTION, "close");
 	call->link->asking = false;
+	call->answering = true;
+	call->httpd->answering++;
 	httpd_link_phase(call->link, HTTPD_BUSY); /* from now on it reads */
 	return MHD_queue_response(call->connection, (unsigned int)call->status, call->response);
 }
@@ -357,6 +360,7 @@ void httpd_call_end(void *context, struct MHD_Connection *connection, void **ret
 		return;
 	*ret = NULL;
 	call->httpd->in_flight--;
+	call->httpd->answering -= call->answering;
 	call->link->asking = false;
 	httpd_link_phase(call->link, HTTPD_IDLE);
 	give_back(call);

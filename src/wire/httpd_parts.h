@@ -70,7 +70,8 @@ struct httpd {
 	uint64_t due_ms; /* when due_timer fires; 0: it does not */
 	struct httpd_calls waiting;
 	uint32_t connections, in_flight;
-	size_t bodies; /* bytes in all bodies */
+	uint32_t answering; /* of those in flight, whose answer is going */
+	size_t bodies;	    /* bytes in all bodies */
 
 	bool inside;	    /* MHD_run() */
 	bool progress;	    /* the last MHD_run() has done something that shows */

@@ -459,6 +459,35 @@ TEST(a_client_that_stops_in_its_greeting_keeps_nobody_busy)
 	folder_close(&folder);
 }
 
+TEST(a_client_that_stops_in_its_greeting_does_not_slow_the_answers_of_others)
+{
+	struct folder folder;
+	struct stand stand;
+	char block[65536];
+	size_t len = 0;
+
+	make_certs();
+	folder_open(&folder, &certs[0]);
+	stand_open(&stand, &(struct httpd_options){ .cert_file = folder.cert_file,
+						    .key_file = folder.key_file,
+						    .request_ms = 25000 });
+	struct tls *stops = tls_new(&stand, MODERN), *reads = tls_new(&stand, MODERN);
+	CHECK(gnutls_handshake(stops->session) == GNUTLS_E_AGAIN);
+	CHECK_INT(tls_greet(reads), 0);
+	tls_say(reads, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (len < BIG_LEN) { /* at 32 ms for 16 KiB it would be cut off */
+		ssize_t n = gnutls_record_recv(reads->session, block, sizeof(block));
+		CHECKF(n > 0 || (n < 0 && !gnutls_error_is_fatal((int)n)), "after %zu bytes", len);
+		len += n > 0 ? (size_t)n : 0;
+		if (n < 0)
+			stand_turn(&stand);
+	}
+	tls_free(stops);
+	tls_free(reads);
+	stand_close(&stand);
+	folder_close(&folder);
+}
+
 TEST(a_slow_request_is_told_so_through_tls)
 {
 	struct folder folder;
