@@ -243,7 +243,7 @@ TEST(the_agent_says_what_containers_see)
 
 #define SLICED(slices)                                                                           \
 	REPORT("a", "devices: [{id: 0, uuid: GPU-a, migEnabled: true, migDevices: [" slices "]}" \
-											    "]")
+		    "]")
 
 TEST(slices_are_known_by_card_profile_and_start)
 {

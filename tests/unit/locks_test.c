@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locks by node: one writer for each Lease, and what it does when things go wrong. */
 #include "locks_stage.h"
+#include <assert.h>
 
 #define ENTRY(pod, rv, attempt, gpu)                                                     \
 	"{\"pod\":\"u-" pod "\",\"ns\":\"ml\",\"name\":\"" pod "\",\"rv\":\"" rv         \
@@ -336,6 +337,7 @@ TEST(the_entry_of_a_bound_pod_stays)
 	struct taken *a = stage_take("n1", "a", "GPU-0");
 	stage_wait(a);
 	struct fake_pod *pod = fake_pod("a");
+	assert(pod);
 	snprintf(pod->node, sizeof(pod->node), "n1");
 	pod->attempt = 1;
 	pod->version = 8;
@@ -447,6 +449,7 @@ TEST(a_lease_that_is_taken_away_with_its_locks_is_written_again)
 	struct taken *a = stage_take("n1", "a", "GPU-0");
 	stage_wait(a);
 	struct fake_pod *pod = fake_pod("a");
+	assert(pod);
 	snprintf(pod->node, sizeof(pod->node), "n1");
 	pod->attempt = 1;
 	lock_bound(a->lock);
