@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The webhook between the real API server and kubectl: what pods have afterwards, what is
-refused, and what an outage stops.
+refused, what containers see at last, and what an outage stops.
 
-cluster:
+cluster: --nodes 2 --gpus 4
 """
 import http.client
 import json
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
 from harness.admission import ACCOUNT, DRY, ROOT, As, complete, decide_cases, pods  # noqa: E402
 from harness.check import check, equal, eventually, kubectl, main, test  # noqa: E402
-from harness.scheduler import install_kinds  # noqa: E402
+from harness.scheduler import install_kinds, scheduling, wait_bound  # noqa: E402
 from harness.webhook import (  # noqa: E402
     ALICE,
     CONFIGURATIONS,
@@ -91,6 +91,43 @@ def pods_have_their_variables():
         value = variables(pod)[LONG]["CUDA_VISIBLE_DEVICES"]
         check(value.startswith("@elasticgpu.io/container-" + LONG[:36] + "-"), value)
         equal(len(value.partition("/")[2]), 63)
+
+
+def starts(pod):
+    """What the containers of the pod saw when they were started, by name."""
+    text = (FOLDER / "environments.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    uid = pod["metadata"]["uid"]
+    return {line["container"]: line["environment"] for line in lines if line["uid"] == uid}
+
+
+def clear():
+    """Without pods that wait for a scheduler, or hold GPUs."""
+    ALICE.delete(pods("hooks"), {"gracePeriodSeconds": 0})
+
+
+@test
+def containers_see_what_the_scheduler_decided():
+    """From kubectl through webhook, scheduler and Binding to the kubelet's environment."""
+    clear()
+    with serving("--injection", "all"), scheduling():
+        in_force(bad_pod(), 403, "both configurations are in force")
+        spec = {**OURS, "containers": [WITH_GPU, {**WITH_GPU, "name": "b"}, {"name": "c"}]}
+        name = create({"spec": spec})["metadata"]["name"]
+        pod = wait_bound(name, "hooks")
+        env = eventually(lambda: starts(pod) if len(starts(pod)) == 3 else None, "it is started")
+        decided = pod["metadata"]["annotations"]
+        _, _, ids = decided["gpu.scheduling/allocated"].partition(":")
+        seen = [env[each]["CUDA_VISIBLE_DEVICES"] for each in ("a", "b")]
+        equal(sorted(seen), sorted(ids.split(",")), json.dumps(decided))
+        equal(env["a"]["CUDA_DEVICE_ORDER"], "PCI_BUS_ID")
+        check("CUDA_VISIBLE_DEVICES" not in env["c"], "a container without GPUs")
+        # Nobody else may say otherwise, while the pod runs.
+        pod = ALICE.get(f"{pods('hooks')}/{name}").json
+        pod["metadata"]["annotations"]["elasticgpu.io/container-a"] = "0,1,2,3"
+        answer = ALICE.put(f"{pods('hooks')}/{name}", pod)
+        equal(answer.code, 403, str(answer))
+        clear()
 
 
 @test
@@ -314,5 +351,11 @@ def an_outage_stops_nothing_but_what_it_guards():
     equal(answer.code, 201, str(answer))
 
 
+def prepare():
+    """The webhook's surroundings, and the scheduler's."""
+    install()
+    install_kinds()
+
+
 if __name__ == "__main__":
-    sys.exit(main(install))
+    sys.exit(main(prepare))
