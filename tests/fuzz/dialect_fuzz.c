@@ -8,10 +8,13 @@
 #include "base/err.h"
 #include "dialect/annotations.h"
 #include "dialect/dialect.h"
+#include "dialect/volumes.h"
 #include "engine/engine.h"
+#include "engine/rules.h"
 #include "wire/json.h"
 #include "wire/yaml.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const struct json *find(void *context, const char *kind, const char *namespace,
@@ -32,13 +35,28 @@ static const struct json *find(void *context, const char *kind, const char *name
 	return NULL;
 }
 
+static void each(void *context, const char *kind, const char *class,
+		 void (*visit)(void *visitor, const struct json *object), void *visitor)
+{
+	const struct yaml *yaml = context;
+
+	(void)class;
+	for (size_t i = 0; i < yaml->len; i++) {
+		const struct json *object = json_root(yaml->items[i].doc);
+		const char *own_kind = json_str(object, "kind");
+
+		if (own_kind && strcmp(own_kind, kind) == 0)
+			visit(visitor, object);
+	}
+}
+
 static bool taken(void *context, const char *workload, uint32_t index)
 {
 	(void)context;
 	return workload[0] && index < 2;
 }
 
-/* One node with four GPUs, one of them for slices. */
+/* One node with four GPUs, one of them for slices, in zone a. */
 static struct engine *make_engine(void)
 {
 	struct engine *e = engine_new(&(struct engine_config){ .seed = 1 });
@@ -49,7 +67,10 @@ static struct engine *make_engine(void)
 		{ .uuid = "g3", .model = "M", .mem_mib = 1000, .mig_mode = 1 },
 	};
 	const char *domains[] = { "s", "l" };
+	struct label zone = { 0 };
 	struct node_spec spec = { .name = "n",
+				  .labels = &zone,
+				  .labels_count = 1,
 				  .allocatable = { 64000, INT64_C(1) << 40, INT64_C(1) << 40, 10 },
 				  .gpus = gpus,
 				  .gpus_count = ARRAY_SIZE(gpus),
@@ -58,8 +79,11 @@ static struct engine *make_engine(void)
 				  .mig = mig_geometry_at(0) };
 	uint32_t node;
 
-	if (e)
-		REQUIRE(cluster_node_add(engine_cluster(e), &spec, &node, NULL) == 0);
+	if (!e)
+		return NULL;
+	zone.key = cluster_intern(engine_cluster(e), "topology.kubernetes.io/zone");
+	zone.value = cluster_intern(engine_cluster(e), "a");
+	REQUIRE(cluster_node_add(engine_cluster(e), &spec, &node, NULL) == 0);
 	return e;
 }
 
@@ -114,10 +138,24 @@ static void place(struct engine *e, const struct wish *wish, struct arena *arena
 	REQUIRE(cluster_check(engine_cluster(e)) == NULL);
 }
 
+/* Where volumes refuse the node, no volumes are found for it; else they are. */
+static void plan(struct engine *e, const struct dialect_lookup *lookup,
+		 const struct pod_source *source, const struct wish *wish, struct arena *arena)
+{
+	enum verdict v = rules_fit_node(engine_cluster(e), wish->request.rules, 0);
+	struct volume_plan volumes;
+	int rc = volumes_plan(engine_cluster(e), lookup, source, 0, arena, &volumes, NULL);
+
+	REQUIRE(rc == 0 || rc == -ENOENT);
+	REQUIRE(v == WRONG_LABELS || (v == FITS) == (rc == 0));
+}
+
 static void translate(struct engine *e, struct yaml *yaml)
 {
 	static struct wish first, second;
-	struct dialect_lookup lookup = { .context = yaml, .find = find, .index_taken = taken };
+	struct dialect_lookup lookup = {
+		.context = yaml, .find = find, .index_taken = taken, .each = each
+	};
 	struct pod_source source;
 	struct arena arena CLEANUP(arena_done);
 	struct err err = ERR_INIT, again = ERR_INIT;
@@ -136,6 +174,8 @@ static void translate(struct engine *e, struct yaml *yaml)
 		return;
 	REQUIRE(request_equal(&first.request, &second.request));
 	check_boxes(&first);
+	if (first.volumes_wait)
+		plan(e, &lookup, &source, &first, &arena);
 	place(e, &first, &arena);
 }
 
