@@ -305,14 +305,19 @@ static void locked(struct flight *f)
 		bind_ring(f);
 }
 
-/* Somebody else was faster; what they hold is known by now.  Again at once, but not for ever. */
+/* Somebody else was faster; what they hold is known by now.  Again at once, but not for ever:
+ * it may be that this node cannot be locked at all for a while. */
 static void lost(struct flight *f, const char *why)
 {
+	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct task *task = f->task;
 
 	log_debug(f->scheduler->log, "lock lost", LOG_STR("pod", task->key),
 		  LOG_STR("node", f->node), LOG_STR("why", why));
-	flight_abort_ring(f, ++task->lost > LOST_AT_ONCE);
+	strbuf_addf(&message, "%s cannot be locked: %s", f->node, why);
+	if (++task->lost >= LOST_TOLD && !message.failed)
+		report_waits(f->scheduler, task, message.s, true);
+	flight_abort_ring(f, task->lost > LOST_AT_ONCE);
 }
 
 /* Another scheduler is at this pod, or was: it waits until that lock is gone. */

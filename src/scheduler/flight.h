@@ -6,6 +6,7 @@
 #include "scheduler/scheduler_private.h"
 
 #define LOST_AT_ONCE 3 /* lost locks in a row after which it pauses */
+#define LOST_TOLD    6 /* ... and after which people are told */
 
 /* The lock is held, and so are those of its gang: sends the Binding. */
 void flight_bind(struct flight *f);

@@ -264,7 +264,9 @@ static void add_pod_label(struct strbuf *out, const char *name)
  * then deletes by uid alone, and in between another's entry may come. */
 void lease_body(struct strbuf *out, const struct cell *cell, const struct lease_plan *plan)
 {
-	const char *card = cell->card_wanted ? cell->card_wanted : cell->card;
+	/* One that has entries loses them first, as that card's. */
+	bool stays = cell->card && cell->records.len;
+	const char *card = cell->card_wanted && !stays ? cell->card_wanted : cell->card;
 	bool by_gpu = cell->locks->options.mode == LOCKS_BY_GPU;
 
 	lease_head(out, cell->locks, cell->name, cell->exists ? cell->uid : NULL, cell->version);

@@ -42,6 +42,7 @@ struct fake {
 	void (*before_put)(void); /* once, before the next PUT is looked at */
 	unsigned most_entries;	  /* that one PUT has added */
 	bool overbooked;	  /* a whole card had two entries at once */
+	bool renamed;		  /* a Lease with entries became one of another card */
 	bool hasty;		  /* the finalizer went while somebody could have added an entry */
 	bool forbidden_pods;
 };
@@ -208,11 +209,12 @@ static inline void fake_look(const struct fake_lease *lease)
 static inline void fake_take(struct fake_lease *lease, const struct json *body)
 {
 	const char *entries = json_str(body, "metadata", "annotations", "gpu.scheduling/entries");
+	const char *gpu = json_str(body, "metadata", "annotations", "gpu.scheduling/gpu");
 	unsigned had = fake_count(lease->entries, "\"pod\":");
+	fake.renamed |= had && gpu && lease->gpu[0] && strcmp(gpu, lease->gpu) != 0;
 	fake_copy(lease->node, sizeof(lease->node),
 		  json_str(body, "metadata", "annotations", "gpu.scheduling/node"));
-	fake_copy(lease->gpu, sizeof(lease->gpu),
-		  json_str(body, "metadata", "annotations", "gpu.scheduling/gpu"));
+	fake_copy(lease->gpu, sizeof(lease->gpu), gpu);
 	fake_copy(lease->holder, sizeof(lease->holder), json_str(body, "spec", "holderIdentity"));
 	free(lease->entries);
 	lease->entries = entries ? strdup(entries) : NULL;

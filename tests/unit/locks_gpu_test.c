@@ -155,6 +155,23 @@ TEST(a_lease_that_holds_something_stays_about_its_card)
 	stage_close();
 }
 
+TEST(a_lease_loses_its_last_entry_before_it_is_about_another_card)
+{
+	open_with_cards();
+	struct taken *a = stage_take("n1", "a", "GPU-0");
+	stage_wait(a);
+	stage.uuid_at = swapped;
+	fake_pod("a")->exists = false;
+	locks_pod_over(stage.locks, "u-a");
+	struct taken *b = stage_take("n1", "b", "GPU-1");
+	stage_wait(b);
+	CHECK_INT(b->outcome, LOCK_TAKEN);
+	CHECK_STR(fake_lease("gpu-n1-0")->gpu, "GPU-1");
+	CHECK(strstr(stage_entries("gpu-n1-0"), "u-b"));
+	CHECK(!fake.renamed);
+	stage_close();
+}
+
 TEST(a_bound_pod_without_entries_gets_one_for_each_card)
 {
 	open_with_cards();

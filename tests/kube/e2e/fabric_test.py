@@ -10,8 +10,9 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
-from harness.check import check, equal, test  # noqa: E402
+from harness.check import check, equal, eventually, test  # noqa: E402
 from harness.scene import (  # noqa: E402
+    ADMIN,
     claimed,
     label_node,
     make_claim,
@@ -19,9 +20,11 @@ from harness.scene import (  # noqa: E402
     play,
     report,
     scene,
+    the_scheduler,
     unbound,
 )
 from harness.scheduler import (  # noqa: E402
+    create,
     delete_pod,
     entries_of,
     get_pod,
@@ -193,8 +196,24 @@ def what_disagrees_is_told():
         wait_message("none", T + 'gpu-count is "0", it must be a whole number, 1 or more')
         wait_message("late", T + 'latency-sensitive is "very", it must be true or false')
         wait_message("typo", "did you mean " + T + "gpu-count?")
-        make_pod("agree", gpus=2, annotations={T + "gpu-count": "2", T + "latency-sensitive": "true"})
+        agree = {T + "gpu-count": "2", T + "latency-sensitive": "true"}
+        make_pod("agree", gpus=2, annotations=agree)
         wait_bound("agree")
+
+
+@test
+def a_leaf_has_no_more_nodes_than_are_allowed():
+    path = "/api/v1/namespaces/kube-system/configmaps"
+    text = "topologyConstraints: {maxNodesPerLeaf: 1}\n"
+    body = {"metadata": {"name": "topology-scheduler-config"}, "data": {"config.yaml": text}}
+    with scene():
+        create(path, body)
+        eventually(lambda: "ConfigMap kube-system" in the_scheduler().log(), "it is in force")
+        nodes = nodes_of(job("apart", 8, 2))
+        equal((len(set(nodes)), len(leaves(nodes))), (2, 2), "nodes and leaves")
+        ADMIN.delete(f"{path}/topology-scheduler-config")
+        eventually(lambda: 'source="the defaults"' in the_scheduler().log(), "it no longer is")
+        equal(len(leaves(nodes_of(job("near", 8, 2)))), 1, "leaves")
 
 
 @test

@@ -183,7 +183,8 @@ def containers_of_a_pod_have_their_own_gpus():
         )
         make_pod("mixed", containers=boxes)
         pod = wait_bound("mixed")
-        seen = {name: visible(pod, name) for name in ("trainer", "server", "cache", "card", "cards")}
+        names = ("trainer", "server", "cache", "card", "cards")
+        seen = {name: visible(pod, name) for name in names}
         equal(visible(pod, "sidecar"), None, "what a container without GPUs sees")
         equal([len(seen[n].split(",")) for n in ("trainer", "card", "cards")], [2, 1, 2])
         whole = [one for n in ("trainer", "card", "cards") for one in seen[n].split(",")]
@@ -191,8 +192,24 @@ def containers_of_a_pod_have_their_own_gpus():
         check(not {seen["server"], seen["cache"]} & set(whole), f"shares on whole cards: {seen}")
         equal(visible(pod), ",".join(map(str, gpus_of(pod))))
         equal(pod["metadata"]["annotations"]["elasticgpu.io/assumed"], "true")
-        parts = decision(pod)["containers"]
-        equal(sorted(parts), ["cache", "card", "cards", "server", "trainer"])
+        decided = decision(pod)
+        equal(sorted(decided["containers"]), ["cache", "card", "cards", "server", "trainer"])
+        equal(decided["scheduler"], "gpu-scheduler")
+        check(decided["attempt"] > 0 and "score" in decided, f"{decided}")
+        by_id = {hold["id"]: hold["uuid"] for hold in decided["gpus"]}
+        equal(by_id, {n: f"GPU-{pod['spec']['nodeName']}-{n}" for n in gpus_of(pod)})
+
+
+@test
+def without_limits_every_container_has_all_of_them():
+    with scene():
+        make_claim("two", {"count": 2})
+        claimed("claimed", "two", containers=containers(a={}, b={"cpu": "1"}))
+        pinned("pinned-0", "0=gpu-3:5,6", containers=containers(a={}, b={}))
+        for name in ("claimed", "pinned-0"):
+            pod = wait_bound(name)
+            ids = ",".join(map(str, gpus_of(pod)))
+            equal((visible(pod, "a"), visible(pod, "b"), visible(pod)), (ids, ids, ids))
 
 
 @test

@@ -19,7 +19,9 @@ apiVersion: batch/v1
 kind: Job
 metadata:
   name: pair
-  annotations: {topology.scheduler/gpu-count: "16", topology.scheduler/placement-strategy: consolidated}
+  annotations:
+    topology.scheduler/gpu-count: "16"
+    topology.scheduler/placement-strategy: consolidated
 spec:
   parallelism: 2
   completions: 2
