@@ -110,6 +110,17 @@ void cycle_decide(struct scheduler *s, struct task *task, struct wish *wish, con
 	wish_release(s->cluster, wish);
 }
 
+/* Another has locked GPUs for this very pod, or did before it died: until that lock is gone
+ * none of ours would hold, and when it is the pod comes before those behind it. */
+static bool is_taken(struct scheduler *s, struct task *task)
+{
+	if (!locks_has_guest(s->locks, task->uid))
+		return false;
+	log_debug(s->log, "pod is locked by another", LOG_STR("pod", task->key));
+	pending_refused(s->pending, &task->unit.item, 0, WAKE_LOCK, now_ms(s));
+	return true;
+}
+
 static void decide_task(struct scheduler *s, struct task *task)
 {
 	struct err err = ERR_INIT;
@@ -127,13 +138,15 @@ static void decide_task(struct scheduler *s, struct task *task)
 		return;
 	}
 	task->unit.item.priority = wish.priority;
-	if (!wish.gang.name) {
+	if (wish.gang.name) {
+		struct gang *gang = gangs_get(s, wish.gang.name);
+
+		if (!gang || gang_join(s, gang, task, &wish) < 0)
+			pending_failed(s->pending, &task->unit.item, now_ms(s));
+	} else if (!is_taken(s, task)) {
 		cycle_decide(s, task, &wish, version);
 		return;
 	}
-	struct gang *gang = gangs_get(s, wish.gang.name);
-	if (!gang || gang_join(s, gang, task, &wish) < 0)
-		pending_failed(s->pending, &task->unit.item, now_ms(s));
 	wish_release(s->cluster, &wish);
 }
 

@@ -435,6 +435,14 @@ bool locks_has(const struct locks *locks, const char *uid)
 	return records_of(locks, BY_POD, uid) != NULL;
 }
 
+bool locks_has_guest(const struct locks *locks, const char *uid)
+{
+	for (const struct record *r = records_of(locks, BY_POD, uid); r; r = r->next[BY_POD])
+		if (!r->mine)
+			return true;
+	return false;
+}
+
 uint32_t locks_in_flight(const struct locks *locks)
 {
 	return locks->writes;

@@ -122,8 +122,9 @@ int locks_require(struct locks *locks, const char *node, const struct lock_entry
 /* came() once more, if there is such an entry of that pod. */
 void locks_tell(struct locks *locks, const char *uid);
 
-/* Whether an entry of that pod is anywhere, of ours or of others. */
+/* Whether an entry of that pod is anywhere, of ours or of others; or one that came() tells of. */
 bool locks_has(const struct locks *locks, const char *uid);
+bool locks_has_guest(const struct locks *locks, const char *uid);
 
 /* Writes on their way, and entries that should go but have not yet. */
 uint32_t locks_in_flight(const struct locks *locks);

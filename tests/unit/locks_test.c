@@ -71,6 +71,7 @@ TEST(what_is_decided_together_goes_in_one_write)
 	CHECK_STR(fake_lease("gpus-n1")->node, "n1");
 	CHECK_STR(stage.guests.s, "");
 	CHECK(locks_has(stage.locks, "u-a") && !locks_has(stage.locks, "u-d"));
+	CHECK(!locks_has_guest(stage.locks, "u-a"));
 	stage_close();
 }
 
@@ -108,7 +109,7 @@ TEST(after_a_conflict_each_is_judged_on_what_is_there)
 	CHECK_INT(b->outcome, LOCK_TAKEN);
 	CHECK(!fake.overbooked);
 	CHECK(strstr(stage_entries("gpus-n1"), "\"u-x\""));
-	CHECK(strstr(stage.guests.s, "+n1/u-x:1 "));
+	CHECK(strstr(stage.guests.s, "+n1/u-x:1 ") && locks_has_guest(stage.locks, "u-x"));
 	CHECK(metric_value(metrics_find(s.metrics, "gpu_scheduler_lock_conflicts_total"),
 			   METRIC_NO_LABELS) >= 1);
 	stage_close();
