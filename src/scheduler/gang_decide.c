@@ -217,6 +217,25 @@ struct placing {
 	const struct decision *decision;
 };
 
+/* Locks say how many of the gang must be locked: those that need no GPU are not. */
+static void count_locks(const struct muster *m, const struct flight *ring)
+{
+	uint32_t locked = 0;
+	const struct flight *at = ring;
+
+	for (size_t i = 0; i < m->placed.len; i++)
+		locked += cluster_pod(m->scheduler->cluster, m->placed.items[i])->holds_count > 0;
+	do {
+		locked += at->entry != NULL;
+		at = at->peer;
+	} while (at != ring);
+	do {
+		if (at->entry)
+			at->entry->gang_members = MIN(at->entry->gang_members, locked);
+		at = at->peer;
+	} while (at != ring);
+}
+
 /* All of them, or none; the gang waits again if others of it do. */
 static void fly_together(struct muster *m, const struct placing *list, uint32_t count)
 {
@@ -235,6 +254,7 @@ static void fly_together(struct muster *m, const struct placing *list, uint32_t 
 		first = f;
 	}
 	if (i == count) {
+		count_locks(m, first);
 		pending_placed(s->pending, &m->gang->unit.item);
 		flight_start(first);
 		return;

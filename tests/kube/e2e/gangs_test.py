@@ -21,6 +21,7 @@ from harness.scene import (  # noqa: E402
     PODS,
     claimed,
     delete_all,
+    extra_node,
     make_claim,
     make_owner,
     play,
@@ -277,6 +278,51 @@ def an_upstream_group_is_a_gang():
         make_pod("up-1", gpus=8, schedulingGroup={"podGroupName": "upstream"})
         equal(len(nodes_of("up-0", "up-1")), 2)
         delete_all(UPSTREAM)
+
+
+@test
+def members_may_differ_and_some_need_no_gpu():
+    with scene():
+        group("mixed", 4)
+        member("mixed-0", "mixed", gpus=8)
+        member("mixed-1", "mixed", gpus=0)
+        member("mixed-2", "mixed", gpus=0, limits={"elasticgpu.io/gpu-core": "50"})
+        wait_message("mixed-1", "waits for 1 more of its 4 members")
+        hold_nothing("mixed-0", "mixed-1", "mixed-2")
+        member("mixed-3", "mixed", gpus=4)
+        nodes_of("mixed-0", "mixed-1", "mixed-2", "mixed-3")
+        delete_all(GROUPS)
+
+
+@test
+def a_member_that_is_gated_or_wrong_is_waited_for():
+    with scene():
+        group("held", 2)
+        member("held-0", "held")
+        member("held-1", "held", schedulingGates=[{"name": "example.com/hold"}])
+        wait_message("held-0", "waits for 1 more of its 2 members")
+        member("held-2", "held", annotations={"gpu.scheduling/claim": "nobody"})
+        wait_message("held-2", "GpuClaim nobody does not exist")
+        hold_nothing("held-0", "held-1", "held-2")
+        patch = [{"op": "remove", "path": "/spec/schedulingGates/0"}]
+        path = f"{PODS.format('default')}/held-1"
+        kind = "application/json-patch+json"
+        equal(ADMIN.request("PATCH", path, patch, kind).code, 200)
+        equal(len(nodes_of("held-0", "held-1")), 2)
+        delete_all(GROUPS)
+
+
+@test
+def a_gang_waits_for_more_nodes():
+    with scene():
+        group("large", 5)
+        for number in range(5):
+            member(f"large-{number}", "large")
+        wait_message("large-0", "gang")
+        hold_nothing(*(f"large-{n}" for n in range(5)))
+        with extra_node("fifth"):
+            equal(len(nodes_of(*(f"large-{n}" for n in range(5)))), 5)
+        delete_all(GROUPS)
 
 
 @test
