@@ -81,6 +81,7 @@ static void deleted(void *context, const struct kube_write_result *result)
 	struct victim *victim = context;
 
 	victim->writing = NULL;
+	victim->deleting = false;
 	if (result->reply->reason == KUBE_OK || result->reply->reason == KUBE_CONFLICT ||
 	    is_gone(result)) {
 		tell(victim);
@@ -100,8 +101,16 @@ static void delete_pod(struct victim *victim)
 				    .context = victim };
 	struct err err = ERR_INIT;
 
+	victim->deleting = true;
 	if (kube_write(victim->scheduler->client, &write, &victim->writing, &err) < 0)
 		victim->failed(victim->nomination, err.text);
+}
+
+void victim_gone(struct victim *victim)
+{
+	if (victim->deleting)
+		tell(victim);
+	victim->deleting = false;
 }
 
 /* What cannot be said is no reason to let it stay. */

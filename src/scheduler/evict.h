@@ -16,6 +16,7 @@ struct victim {
 	char *uid, *namespace, *name;
 	char *preemptor; /* "namespace/name", for people */
 	bool ending;	 /* it is going already */
+	bool deleting;	 /* its deletion is on its way: `writing` */
 	struct kube_writing *writing;
 	struct nomination *nomination;
 	/* The server refuses; not from inside victim_ask().  Frees the victim. */
@@ -27,5 +28,7 @@ struct victim *victim_new(struct scheduler *s, const struct pod *pod,
 void victim_free(struct victim *victim);		 /* what is on its way may still happen */
 /* 0, or it cannot be asked at all. */
 int victim_ask(struct victim *victim);
+/* The cache shows that it is gone, perhaps before the server has answered us. */
+void victim_gone(struct victim *victim);
 
 #endif

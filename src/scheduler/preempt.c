@@ -96,6 +96,7 @@ void preempt_pod_gone(struct scheduler *s, const char *uid)
 
 	if (!victim)
 		return;
+	victim_gone(victim);
 	forget_victim(n, victim);
 	if (!n->victims.len)
 		complete(n);
