@@ -154,15 +154,17 @@ static int add_candidate(struct volumes *v, const struct json *volume, int64_t b
 		return err_set(err, ENOMEM, "out of memory");
 	c->bytes = bytes;
 	c->wants = wants;
-	rc = volumes_where(v->draft, volume, &c->where, err);
+	rc = volumes_where(v->draft, volume, &c->where, NULL);
 	if (rc == -EINVAL) { /* such a volume is for no node */
 		v->candidates_count--;
 		return 0;
 	}
+	if (rc < 0)
+		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < v->wants_count; i++)
 		if (keeps >> i & 1 && !v->wants[i].reserved)
 			v->wants[i].reserved = c->name;
-	return rc;
+	return 0;
 }
 
 static void visit_volume(void *visitor, const struct json *volume)
@@ -262,18 +264,19 @@ static int add_topology(struct visit *visit, const struct json *selector)
 		return err_set(visit->err, ENOMEM, "out of memory");
 	if (len > RULES_ITEMS_MAX)
 		return 0;
-	rc = around_pairs(d, pairs, "nodeTopology", matches, &count, visit->err);
+	rc = around_pairs(d, pairs, "nodeTopology", matches, &count, NULL);
 	if (rc == 0)
-		rc = around_matches(d, list, "nodeTopology", false, false, matches, &count,
-				    visit->err);
+		rc = around_matches(d, list, "nodeTopology", false, false, matches, &count, NULL);
 	if (rc == 0)
 		rc = volumes_own(d, matches, count);
 	if (rc == -EINVAL) /* one that cannot be read holds for none */
 		return 0;
+	if (rc < 0)
+		return err_set(visit->err, ENOMEM, "out of memory");
 	*term = (struct node_term){ matches, count };
 	visit->terms_count += count > 0;
 	visit->always |= !count;
-	return rc;
+	return 0;
 }
 
 static void visit_capacity(void *visitor, const struct json *capacity)
