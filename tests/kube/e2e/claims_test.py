@@ -29,6 +29,7 @@ from harness.scene import (  # noqa: E402
     wait_claim,
 )
 from harness.scheduler import (  # noqa: E402
+    create,
     delete_pod,
     gpus_of,
     make_pod,
@@ -283,6 +284,27 @@ def a_claim_serves_many_pods_and_says_where_it_stands():
 def wait_or_none(name):
     """Is it bound?"""
     return ADMIN.get(f"/api/v1/namespaces/default/pods/{name}").json["spec"].get("nodeName")
+
+
+@test
+def a_claim_is_of_its_namespace():
+    with scene():
+        create("/api/v1/namespaces", {"metadata": {"name": "team"}})
+        make_claim("same", {"count": 2})
+        body = {
+            "apiVersion": "gpu.scheduling/v1",
+            "kind": "GpuClaim",
+            "metadata": {"name": "same"},
+            "spec": {"devices": {"count": 3}},
+        }
+        claimed("here", "same")
+        make_pod("there", annotations={"gpu.scheduling/claim": "same"}, namespace="team")
+        equal(len(gpus_of(wait_bound("here"))), 2)
+        wait_message("there", "GpuClaim same does not exist in namespace team", namespace="team")
+        create("/apis/gpu.scheduling/v1/namespaces/team/gpuclaims", body)
+        equal(len(gpus_of(wait_bound("there", namespace="team"))), 3)
+        wait_claim("same", "Bound")
+        delete_pod("there", namespace="team")
 
 
 @test
