@@ -217,8 +217,8 @@ class Oracle:
 
     def ask(self, pods):
         """For each of the pods, what kube-scheduler says: feasible nodes, of how many, how
-        many each kind of rule rejected, and whether our own passed.  All are asked at once: none of them is bound,
-        so none changes the answer for another."""
+        many each kind of rule rejected, and whether our own passed.  All are asked at once:
+        none of them is bound, so none changes the answer for another."""
         made = [self._must(self.client.post(PODS, pod)) for pod in pods]
         messages = self._wait_told({each["metadata"]["name"] for each in made})
         self._must(self.client.delete(f"{PODS}?{UNBOUND}", {"gracePeriodSeconds": 0}))

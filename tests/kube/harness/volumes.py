@@ -11,6 +11,7 @@ ZONE = "topology.kubernetes.io/zone"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 HOST = "kubernetes.io/hostname"
+IQN = "iqn.2026-01.example:disk"
 MODES = (["ReadWriteOnce"], ["ReadWriteOnce", "ReadOnlyMany"], ["ReadWriteMany"])
 VOLUMES = 18
 CLAIMS = 22
@@ -53,8 +54,9 @@ class Storage:
         zone = {"key": ZONE, "operator": "In", "values": rng.sample("abc", rng.randint(1, 2))}
         disk = {"key": "disk", "operator": rng.choice(["Exists", "DoesNotExist"])}
         young = {"key": "generation", "operator": rng.choice(["Gt", "Lt"]), "values": ["5"]}
-        choices = ([[host]], [[host]], [[zone]], [[zone, disk]], [[host], [young]], [[zone], [disk]])
-        return [{"matchExpressions": term} for term in rng.choice(choices)]
+        one = [[[host]], [[host]], [[zone]], [[zone, disk]]]
+        terms = rng.choice([*one, [[host], [young]], [[zone], [disk]]])
+        return [{"matchExpressions": term} for term in terms]
 
     def _source(self, number):
         rng = self.rng
@@ -68,7 +70,8 @@ class Storage:
         rng = self.rng
         labels = {"disk": rng.choice(["ssd", "hdd"])} if rng.random() < 0.7 else {}
         if rng.random() < 0.3:
-            labels[rng.choice([ZONE, ZONE, OLD_ZONE])] = rng.choice(["a", "b", "c", "a__b", "a____b"])
+            zones = rng.choice(["a", "b", "c", "a__b", "a____b"])
+            labels[rng.choice([ZONE, ZONE, OLD_ZONE])] = zones
         if rng.random() < 0.1:
             labels[REGION] = "north"
         return labels
@@ -172,7 +175,8 @@ class Storage:
         size = {"capacity": self._size()}
         if rng.random() < 0.3:
             size["maximumVolumeSize"] = self._size()
-        zones = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [rng.choice("abc")]}]}
+        zone = {"key": ZONE, "operator": "In", "values": [rng.choice("abc")]}
+        zones = {"matchExpressions": [zone]}
         host = {"matchLabels": {HOST: f"node-{rng.randrange(self.nodes)}"}}
         topology = rng.choice([{"nodeTopology": zones}, {"nodeTopology": host}, {}])
         return {
@@ -248,7 +252,7 @@ class Storage:
             [
                 {"gcePersistentDisk": {"pdName": rng.choice(["pd-1", "pd-2"]), **reads}},
                 {"awsElasticBlockStore": {"volumeID": rng.choice(["vol-1", "vol-2"]), **reads}},
-                {"iscsi": {"targetPortal": "10.0.0.1", "iqn": "iqn.2026-01.example:disk", "lun": 0, **reads}},
+                {"iscsi": {"targetPortal": "10.0.0.1", "iqn": IQN, "lun": 0, **reads}},
                 {"rbd": {"monitors": monitors, "image": rng.choice("xy"), **reads}},
             ]
         )
@@ -275,6 +279,6 @@ class Storage:
         if not bound and rng.random() < 0.03:
             made["missing"] = {"persistentVolumeClaim": {"claimName": "missing"}}
         if not bound and rng.random() < 0.03:
-            template = {"spec": {"accessModes": MODES[0], "resources": {"requests": {"storage": "1"}}}}
-            made["scratch"] = {"ephemeral": {"volumeClaimTemplate": template}}
+            spec = {"accessModes": MODES[0], "resources": {"requests": {"storage": "1"}}}
+            made["scratch"] = {"ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
         return [{"name": name, **source} for name, source in made.items()]
