@@ -61,7 +61,7 @@ static int complain(const char *text)
 static const char *const booleans[] = { "false", "true", NULL };
 static const char *const lock_modes[] = { "node", "gpu", NULL };
 
-static int parse(struct run *r, int argc, char **argv, int *exit_code)
+static size_t put_cluster_options(struct run *r, struct option_spec *ret)
 {
 	const struct option_spec specs[] = {
 		{ .name = "scheduler-name",
@@ -93,6 +93,15 @@ static int parse(struct run *r, int argc, char **argv, int *exit_code)
 		  .value = "NAME",
 		  .help = "where these Leases are (default gpu-scheduler-locks)",
 		  .string = &r->lock_namespace },
+	};
+
+	memcpy(ret, specs, sizeof(specs));
+	return ARRAY_SIZE(specs);
+}
+
+static size_t put_process_options(struct run *r, struct option_spec *ret)
+{
+	const struct option_spec specs[] = {
 		{ .name = "leader-elect",
 		  .value = "BOOL",
 		  .help = "of several, only one works at a time (default true)",
@@ -128,14 +137,23 @@ static int parse(struct run *r, int argc, char **argv, int *exit_code)
 		  .number_min = 1,
 		  .number_max = UINT64_MAX },
 	};
-	const struct options options = {
+
+	memcpy(ret, specs, sizeof(specs));
+	return ARRAY_SIZE(specs);
+}
+
+static int parse(struct run *r, int argc, char **argv, int *exit_code)
+{
+	struct option_spec specs[OPTION_SPECS_MAX];
+	struct options options = {
 		.command = "run",
 		.summary = "Schedule the pods of a Kubernetes cluster: decide on node and exact "
 			   "GPUs,\nlock them, bind.",
 		.specs = specs,
-		.spec_count = ARRAY_SIZE(specs),
 	};
 
+	options.spec_count = put_cluster_options(r, specs);
+	options.spec_count += put_process_options(r, specs + options.spec_count);
 	return options_done(&options, argc, argv, NULL, exit_code);
 }
 

@@ -29,7 +29,8 @@ void task_spec(const struct task *task, const struct wish *wish, struct pod_spec
 static void cannot_start(struct scheduler *s, struct task *task, int rc, const struct err *err)
 {
 	task_unassume(s, task);
-	refuse_wrong(s, task, rc == -ENOENT ? -ENOSPC : rc, err);
+	report_waits(s, task, err->text, rc == -ENOMEM);
+	pending_failed(s->pending, &task->unit.item, now_ms(s));
 }
 
 /* Books it and sends it on its way. */
@@ -42,8 +43,11 @@ static void launch(struct scheduler *s, struct task *task, const struct wish *wi
 
 	task_spec(task, wish, &spec);
 	int rc = engine_place(s->engine, &spec, &wish->request, d, &number);
-	if (rc == 0 && wish->workload && wish->index != WISH_INDEX_NONE)
+	if (rc == 0 && wish->workload && wish->index != WISH_INDEX_NONE) {
 		rc = lookup_take_index(s->lookup, wish->workload, wish->index, task->uid);
+		if (rc < 0)
+			task_unassume(s, task);
+	}
 	if (rc < 0) {
 		/* The lock of another of this very pod is booked, or memory is short. */
 		pending_failed(s->pending, &task->unit.item, now_ms(s));
@@ -55,6 +59,7 @@ static void launch(struct scheduler *s, struct task *task, const struct wish *wi
 		cannot_start(s, task, -err.code, &err);
 		return;
 	}
+	task->unit.waits_ms = 0;
 	pending_placed(s->pending, &task->unit.item);
 	flight_start(f);
 }
@@ -80,6 +85,7 @@ static void make_room(struct scheduler *s, struct task *task, const struct wish 
 		how = preempt_for_task(s, task, wish, true, &more);
 	switch (how) {
 	case PREEMPT_ROOM:
+		pending_follow(s->pending, &task->unit.item);
 		break;
 	case PREEMPT_LATER:
 		pending_failed(s->pending, &task->unit.item, now_ms(s));

@@ -230,11 +230,20 @@ void flight_end(struct flight *f)
 	scheduler_kick(s);
 }
 
+/* Giving up a lock that is held makes another version of the pod: decided on when the cache has
+ * that. */
+static void await_fence(struct flight *f)
+{
+	if (f->lock && f->stage != FLIGHT_LOCKING && flight_is_cached(f))
+		f->task->stale = true;
+}
+
 void flight_abort(struct flight *f)
 {
 	struct scheduler *s = f->scheduler;
 	struct task *task = f->task;
 
+	await_fence(f);
 	if (f->lock)
 		locks_release(s->locks, &f->lock, 1);
 	f->lock = NULL;
@@ -256,6 +265,7 @@ void flight_abort_ring(struct flight *f, bool pause)
 	do {
 		if (vec_push(&tasks, at->task) < 0)
 			break;
+		await_fence(at);
 		if (at->lock && vec_push(&held, at->lock) == 0)
 			at->lock = NULL;
 		at = at->peer;

@@ -12,6 +12,8 @@
 void flight_bind(struct flight *f);
 /* It cannot go on: given up soon, and its pod is told why. */
 void flight_fail(struct flight *f, const char *why);
+/* Whether the cache still has the pod as it was when it was decided on. */
+bool flight_is_cached(const struct flight *f);
 /* Frees it; what it holds has been seen to. */
 void flight_end(struct flight *f);
 /* It and all of its ring wait again, after a pause or at once. */

@@ -102,8 +102,7 @@ static bool is_held(const struct json *pod)
 	return json_get(pod, "metadata", "deletionTimestamp") || (gates && json_len(gates) > 0);
 }
 
-/* Whether the cache still has the pod as it was when it was decided on. */
-static bool is_cache_behind(const struct flight *f)
+bool flight_is_cached(const struct flight *f)
 {
 	const struct kube_object *pod =
 		kube_cache_get(f->scheduler->pods, f->task->namespace, f->task->name);
@@ -116,7 +115,7 @@ static void moved(struct flight *f)
 {
 	struct scheduler *s = f->scheduler;
 	struct task *task = f->task;
-	bool behind = is_cache_behind(f);
+	bool behind = flight_is_cached(f);
 
 	log_debug(s->log, "pod changed while it was decided on", LOG_STR("pod", task->key));
 	flight_abort(f);

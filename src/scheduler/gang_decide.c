@@ -14,6 +14,7 @@
 #include "dialect/dialect.h"
 #include "engine/gang.h"
 #include "engine/rules.h"
+#include "scheduler/lookup.h"
 #include "scheduler/meters.h"
 #include "scheduler/preempt.h"
 
@@ -46,6 +47,18 @@ static bool is_being_locked(const struct gang *gang)
 		const struct flight *f = gang->tasks.items[i]->flight;
 
 		if (f && f->peer != f)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the cache is behind what was written to a member. */
+static bool is_any_stale(const struct gang *gang)
+{
+	for (size_t i = 0; i < gang->tasks.len; i++) {
+		const struct task *task = gang->tasks.items[i];
+
+		if (task->stale && !task->flight && !task->held && !task->landed)
 			return true;
 	}
 	return false;
@@ -85,6 +98,9 @@ static int line_up(struct muster *m)
 
 static void muster_done(struct muster *m)
 {
+	for (uint32_t i = 0; i < m->count; i++)
+		if (!m->tasks[i]->flight)
+			lookup_drop_index(m->scheduler->lookup, m->tasks[i]->uid);
 	for (uint32_t i = 0; i < m->classes; i++) {
 		subject_release(m->scheduler->cluster, m->requests[i].subject);
 		rules_release(m->scheduler->cluster, m->requests[i].rules);
@@ -121,6 +137,13 @@ static void learn(struct muster *m, struct task *task, const struct wish *wish)
 	m->preempts &= wish->preempts;
 }
 
+/* The next one that is read gets another. */
+static void take_index(struct scheduler *s, const struct task *task, const struct wish *wish)
+{
+	if (wish->workload && wish->index != WISH_INDEX_NONE)
+		lookup_take_index(s->lookup, wish->workload, wish->index, task->uid);
+}
+
 /* One member: in with its class, or out. */
 static bool read_member(struct muster *m, struct task *task, uint8_t *class)
 {
@@ -130,6 +153,7 @@ static bool read_member(struct muster *m, struct task *task, uint8_t *class)
 	struct wish wish;
 	int rc = task_read(s, task, &wish, &version, &err);
 
+	task->wrong = rc < 0;
 	if (rc < 0) {
 		if (err.text[0])
 			report_waits(s, task, err.text, rc == -ENOMEM);
@@ -150,6 +174,7 @@ static bool read_member(struct muster *m, struct task *task, uint8_t *class)
 			     false);
 		return false;
 	}
+	take_index(s, task, &wish);
 	*class = (uint8_t)number;
 	return true;
 }
@@ -178,7 +203,8 @@ static int find_placed(struct muster *m)
 	for (uint32_t i = 0; i < cluster_pods_end(c); i++) {
 		const struct pod *pod = cluster_pod(c, i);
 
-		if (pod && pod->gang == m->gang->number && vec_push(&m->placed, i) < 0)
+		if (pod && !pod->ending && pod->gang == m->gang->number &&
+		    vec_push(&m->placed, i) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -204,6 +230,7 @@ static struct flight *fly(struct scheduler *s, struct task *task, const struct d
 	struct wish wish;
 
 	if (task_read(s, task, &wish, &version, &err) == 0) {
+		take_index(s, task, &wish);
 		f = flight_new(s, task, &wish, d, version, &err);
 		wish_release(s->cluster, &wish);
 	}
@@ -255,6 +282,7 @@ static void fly_together(struct muster *m, const struct placing *list, uint32_t 
 	}
 	if (i == count) {
 		count_locks(m, first);
+		m->gang->unit.waits_ms = 0;
 		pending_placed(s->pending, &m->gang->unit.item);
 		flight_start(first);
 		return;
@@ -270,7 +298,9 @@ static void fly_together(struct muster *m, const struct placing *list, uint32_t 
 
 /* Members by class, each class side by side, as gang_plan() wants them. */
 struct ranks {
-	struct gang_class classes[GANG_CLASSES_MAX];
+	struct gang_class classes[GANG_CLASSES_MAX + 1];
+	uint8_t class_of[GANG_CLASSES_MAX + 1]; /* which of the muster's it is */
+	uint32_t count;
 	struct pod_spec *specs;
 	struct task **tasks;
 };
@@ -285,7 +315,7 @@ static int make_ranks(const struct muster *m, uint32_t members, struct ranks *r)
 	if (!r->specs || !r->tasks)
 		return -ENOMEM;
 	for (uint32_t class = 0; class < m->classes; class ++) {
-		uint32_t start = filled;
+		uint32_t start = filled, number = r->count;
 
 		for (uint32_t i = 0; i < members; i++) {
 			if (m->class_of[i] != class)
@@ -297,8 +327,11 @@ static int make_ranks(const struct muster *m, uint32_t members, struct ranks *r)
 							      .started = UINT64_MAX };
 			r->tasks[filled++] = m->tasks[i];
 		}
-		r->classes[class] = (struct gang_class){ &m->requests[class], &r->specs[start],
-							 filled - start };
+		/* Those beyond the members that it needs may be of a kind of their own. */
+		r->class_of[number] = (uint8_t) class;
+		r->classes[number] = (struct gang_class){ &m->requests[class], &r->specs[start],
+							  filled - start };
+		r->count += filled > start;
 	}
 	return 0;
 }
@@ -371,23 +404,25 @@ static void place_whole(struct muster *m)
 	struct err err = ERR_INIT;
 	struct gang_spec spec = {
 		.classes = r.classes,
-		.classes_count = m->classes,
 		.strategy = m->requests[0].strategy,
 		.leaf_rules = m->leaves == LEAVES_REQUIRED ? GANG_REQUIRED : GANG_PREFERRED,
 		.latency_sensitive = m->requests[0].latency_sensitive,
 	};
 	int rc = make_ranks(m, m->gang->members, &r);
 
+	spec.classes_count = r.count;
 	if (rc == 0)
 		rc = gang_plan(s->planner, &spec, &g, &err);
 	if (rc < 0) {
 		cannot_plan(m, rc, &err);
 		return;
 	}
-	if (g.placed)
+	if (g.placed) {
 		settle(m, &r, &g);
-	else
-		make_room(m, &spec, &g);
+		return;
+	}
+	g.refused_class = r.class_of[MIN(g.refused_class, r.count - 1)];
+	make_room(m, &spec, &g);
 }
 
 /* New members in the place of those that were lost; the others stay where they are. */
@@ -453,7 +488,8 @@ static void wait_for_members(struct muster *m)
 	char text[320];
 
 	snprintf(text, sizeof(text), "gang %.200s waits for %u more of its %u members",
-		 m->gang->name, m->gang->members - m->count, m->gang->members);
+		 m->gang->name, m->gang->members - m->count - (uint32_t)m->placed.len,
+		 m->gang->members);
 	refuse_gang(m->scheduler, m->gang, NULL, NULL, text);
 }
 
@@ -466,10 +502,10 @@ static void decide(struct muster *m)
 		refuse_gang(m->scheduler, m->gang, NULL, NULL, "");
 	else if (placed >= members)
 		place_extra(m);
-	else if (placed)
-		repair(m, MIN(members - placed, m->count));
-	else if (m->count < members)
+	else if (m->count < members - placed)
 		wait_for_members(m);
+	else if (placed)
+		repair(m, members - placed);
 	else
 		place_whole(m);
 }
@@ -480,14 +516,15 @@ void gang_decide(struct scheduler *s, struct gang *gang)
 
 	if (is_being_told(gang))
 		return;
-	if (is_being_locked(gang)) {
-		pending_refused(s->pending, &gang->unit.item, 0, WAKE_MEMBER, now_ms(s));
+	/* Who ends, or changes, puts it into the queue again. */
+	if (is_being_locked(gang) || is_any_stale(gang)) {
+		pending_placed(s->pending, &gang->unit.item);
 		return;
 	}
 	arena_reset(&s->arena);
 	int rc = find_placed(&m);
 	if (rc == 0 && is_under_way(&m)) {
-		pending_refused(s->pending, &gang->unit.item, 0, WAKE_MEMBER, now_ms(s));
+		pending_placed(s->pending, &gang->unit.item);
 		muster_done(&m);
 		return;
 	}
@@ -495,7 +532,9 @@ void gang_decide(struct scheduler *s, struct gang *gang)
 		rc = line_up(&m);
 	if (rc == 0)
 		read_members(&m);
-	if (rc == 0 && gang->members <= GANG_MEMBERS_MAX)
+	if (rc == 0 && gang->members > GANG_MEMBERS_MAX)
+		refuse_gang(s, gang, NULL, NULL, "its gang has more members than are possible");
+	else if (rc == 0)
 		decide(&m);
 	else
 		pending_failed(s->pending, &gang->unit.item, now_ms(s));

@@ -104,6 +104,7 @@ int gang_join(struct scheduler *s, struct gang *gang, struct task *task, const s
 void gang_leave(struct scheduler *s, struct task *task)
 {
 	struct gang *gang = task->gang;
+	struct pending_item *item = &gang->unit.item;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < gang->tasks.len; i++)
@@ -113,9 +114,12 @@ void gang_leave(struct scheduler *s, struct task *task)
 	task->gang = NULL;
 	/* The others are told how many it lacks now. */
 	if (kept == 0)
-		pending_remove(s->pending, &gang->unit.item);
-	else if (gang->unit.item.place == PENDING_PARKED)
-		pending_wake_item(s->pending, &gang->unit.item, now_ms(s));
+		pending_remove(s->pending, item);
+	else if (item->added && item->place == PENDING_OUT && task->again)
+		pending_again(s->pending, item); /* it waited for what was told of this one */
+	else if (!item->added || item->place == PENDING_PARKED)
+		gang_wake(s, gang);
+	task->again = false;
 }
 
 bool gang_can_place(const struct task *task)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pods.c - what the cache of pods says: who waits, who is where, who is gone. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/attr.h"
@@ -39,6 +40,17 @@ static const struct request *request_of(struct pending_item *item)
 	return task && task->asked ? &task->asked->request : NULL;
 }
 
+/* Whether somebody less important is on the node, who could be asked to go. */
+static bool has_victims(const struct cluster *c, const struct pending_item *item, uint32_t node)
+{
+	uint32_t at = cluster_node(c, node)->first_pod;
+
+	for (; at != POD_NONE; at = cluster_pod(c, at)->next)
+		if (cluster_pod(c, at)->priority < item->priority)
+			return true;
+	return false;
+}
+
 /* Rules about pods look at other nodes too, and so does who must be evicted first. */
 static bool helps(void *context, struct pending_item *item)
 {
@@ -48,7 +60,14 @@ static bool helps(void *context, struct pending_item *item)
 
 	if (!r || rules_of_pods(c, r->rules) || subject_matters(c, r->subject))
 		return true;
-	return fit_node(c, r, help->node) == FITS;
+	return fit_node(c, r, help->node) == FITS || has_victims(c, item, help->node);
+}
+
+/* Volumes that a pod has used may be wanted anywhere, by those that ask for some. */
+static bool wants_volumes(void *context, struct pending_item *item)
+{
+	(void)context;
+	return request_of(item) != NULL;
 }
 
 void pods_left(struct scheduler *s, uint32_t node)
@@ -58,8 +77,7 @@ void pods_left(struct scheduler *s, uint32_t node)
 	residents_again(s->residents, cluster_node(s->cluster, node)->name);
 	s->epoch++;
 	pending_event(s->pending, WAKE_POD_LEFT, now_ms(s), helps, &help);
-	/* A volume that it used may be wanted anywhere. */
-	pending_event(s->pending, WAKE_VOLUME, now_ms(s), NULL, NULL);
+	pending_event(s->pending, WAKE_VOLUME, now_ms(s), wants_volumes, NULL);
 	scheduler_kick(s);
 }
 
@@ -103,7 +121,7 @@ static void require_lock(struct scheduler *s, const char *node, const struct jso
 	int rc = resident_entry(pod, &arena, &entry, &err);
 	if (rc == 0)
 		rc = locks_require(s->locks, node, &entry, &err);
-	if (rc < 0 && err.text[0])
+	if (rc < 0 && rc != -ENOENT)
 		log_warn(s->log, "a bound pod cannot be locked", LOG_STR("why", err.text));
 }
 

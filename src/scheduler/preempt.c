@@ -14,6 +14,7 @@
 #include "scheduler/residents.h"
 
 #define RESERVATION_MS 10000 /* after which a better one is looked for */
+#define VICTIMS_MS     60000 /* of waiting for them, likewise */
 
 /* Members that the engine has placed on what their victims will leave. */
 struct nomination {
@@ -60,7 +61,8 @@ static void unplace(struct nomination *n)
 		uint32_t node = cluster_pod(s->cluster, number)->node;
 
 		engine_remove(s->engine, number);
-		residents_again(s->residents, cluster_node(s->cluster, node)->name);
+		locks_tell(s->locks, n->tasks.items[i]->uid);
+		pods_left(s, node);
 	}
 	s->epoch++;
 }
@@ -98,8 +100,7 @@ void preempt_pod_gone(struct scheduler *s, const char *uid)
 		return;
 	victim_gone(victim);
 	forget_victim(n, victim);
-	if (!n->victims.len)
-		complete(n);
+	scheduler_kick(s); /* preempt_tick() goes on */
 }
 
 /* Books the victims beside who takes their place: as much of theirs as is left, so that
@@ -166,16 +167,32 @@ static int add_victim(struct nomination *n, uint32_t number, const struct task *
 }
 
 /* Pods that are being bound right now are no victims: it is tried again in a moment. */
-static bool is_any_flying(const struct scheduler *s, const struct preemption *p)
+static bool is_any_flying(const struct scheduler *s, const struct preemption *p,
+			  struct nomination **other)
 {
+	bool any = false;
+
 	for (uint32_t i = 0; i < p->victims_count; i++) {
 		const struct pod *pod = cluster_pod(s->cluster, p->victims[i]);
 		const struct task *task = tasks_find(&s->tasks, pod->uid);
+		const struct victim *victim = map_get(&s->victims, pod->uid, strlen(pod->uid));
 
-		if (task || map_get(&s->victims, pod->uid, strlen(pod->uid)))
-			return true;
+		if (task && task->nomination)
+			*other = task->nomination;
+		else if (victim && victim->nomination->reserves)
+			*other = victim->nomination;
+		any |= task || victim;
 	}
-	return false;
+	return any;
+}
+
+/* Room that is kept for somebody less important is not kept any more. */
+static void make_way(struct scheduler *s, struct nomination *n)
+{
+	struct unit *unit = n->unit;
+
+	give_up(n);
+	pending_again(s->pending, &unit->item);
 }
 
 /* The engine's view of afterwards: victims off, members on. */
@@ -253,15 +270,18 @@ static int ask_victims(struct nomination *n)
 static enum preempting carry_out(struct scheduler *s, const struct proposal *want,
 				 const struct preemption *p)
 {
-	struct nomination *n;
+	struct nomination *n, *other = NULL;
 
-	if (is_any_flying(s, p))
+	if (is_any_flying(s, p, &other)) {
+		if (other && !want->reserves)
+			make_way(s, other);
 		return PREEMPT_LATER;
+	}
 	n = nomination_new(s, want->unit, want->tasks, want->count);
 	if (!n)
 		return PREEMPT_LATER;
 	n->reserves = want->reserves;
-	n->again_ms = now_ms(s) + RESERVATION_MS;
+	n->again_ms = now_ms(s) + (want->reserves ? RESERVATION_MS : VICTIMS_MS);
 	if (rearrange(n, p, want->specs, want->requests) < 0 ||
 	    (!n->reserves && ask_victims(n) < 0)) {
 		give_up(n);
@@ -286,15 +306,39 @@ static bool has_reservation(const struct scheduler *s)
 	return false;
 }
 
+/* While the status of a member is being written it cannot be decided on; until then the
+ * engine keeps its place. */
+static bool is_being_told(const struct nomination *n)
+{
+	for (size_t i = 0; i < n->tasks.len; i++)
+		if (n->tasks.items[i]->telling || n->tasks.items[i]->stale)
+			return true;
+	return false;
+}
+
+bool preempt_reserves(const struct scheduler *s)
+{
+	return has_reservation(s);
+}
+
+/* Those whose victims are gone, and those that have waited: there may be room elsewhere by
+ * now.  One at a time, for deciding changes the list. */
 void preempt_tick(struct scheduler *s, uint64_t now)
 {
 	for (struct nomination *n = s->nominations; n; n = n->next) {
-		if (!n->reserves || n->again_ms > now)
-			continue;
-		struct unit *unit = n->unit;
+		bool done = !n->victims.len;
 
-		give_up(n);
-		cycle_decide_unit(s, unit);
+		if (is_being_told(n) || (!done && n->again_ms > now))
+			continue;
+		if (done) {
+			complete(n);
+		} else {
+			struct unit *unit = n->unit;
+
+			give_up(n);
+			cycle_decide_unit(s, unit);
+		}
+		scheduler_kick(s);
 		return;
 	}
 }

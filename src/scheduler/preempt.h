@@ -35,6 +35,8 @@ enum preempting preempt_for_gang(struct scheduler *s, struct gang *gang,
 void preempt_pod_gone(struct scheduler *s, const char *uid);
 /* The task will not need the room: its victims count again, as far as they are there. */
 void preempt_cancel(struct scheduler *s, struct task *task);
+/* Whether room is reserved for somebody. */
+bool preempt_reserves(const struct scheduler *s);
 void preempt_tick(struct scheduler *s, uint64_t now_ms);
 void preempt_done(struct scheduler *s);
 

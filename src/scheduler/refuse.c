@@ -15,6 +15,7 @@
 /* Whatever it waits for, it is looked at again when it is changed itself, and when what it
  * names or how we decide changes. */
 #define WAKES_ALWAYS ((uint32_t)(WAKE_SELF | WAKE_OBJECT | WAKE_CONFIG))
+#define WAKES_WRONG  (WAKES_ALWAYS | (uint32_t)(WAKE_NODE | WAKE_GPU | WAKE_VOLUME))
 #define WAKES_ROOM   ((uint32_t)(WAKE_POD_LEFT | WAKE_NODE))
 #define WAKES_CARD   ((uint32_t)(WAKE_POD_LEFT | WAKE_NODE | WAKE_GPU | WAKE_LOCK))
 
@@ -117,7 +118,7 @@ void refuse_request(struct scheduler *s, struct task *task, const struct wish *w
  * a node, or the pod.  Others' comings and goings do not, unless they have what it lacks. */
 void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err)
 {
-	uint32_t wakes = WAKES_ALWAYS | WAKE_NODE | WAKE_GPU | WAKE_VOLUME;
+	uint32_t wakes = WAKES_WRONG;
 
 	if (rc == -ENOSPC)
 		wakes |= WAKE_POD_LEFT;
@@ -137,10 +138,13 @@ void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r
 
 	if (by_verdict)
 		wakes |= wakes_of(by_verdict) | WAKES_CARD;
+	for (size_t i = 0; i < gang->tasks.len; i++)
+		if (gang->tasks.items[i]->wrong)
+			wakes |= WAKES_WRONG;
 	if (gang->tasks.len)
 		set_asked(s, gang->tasks.items[0], r);
 	pending_refused(s->pending, &gang->unit.item, 0, wakes, now_ms(s));
 	for (size_t i = 0; i < gang->tasks.len; i++)
-		if (!gang->tasks.items[i]->flight)
+		if (!gang->tasks.items[i]->flight && !gang->tasks.items[i]->wrong)
 			report_waits(s, gang->tasks.items[i], reason, false);
 }

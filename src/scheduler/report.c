@@ -123,6 +123,34 @@ void report_forget(struct scheduler *s, struct task *task)
 	s->telling--;
 }
 
+/* It was due while its status was being written. */
+static void come_back(struct scheduler *s, struct task *task, struct pending_item *item)
+{
+	if (task->stale && !task->gang)
+		pending_placed(s->pending, item); /* the cache will bring it back */
+	else
+		pending_again(s->pending, item);
+}
+
+/* Versions are opaque but for their order, and here it is only a matter of waiting. */
+static bool is_older(const char *a, const char *b)
+{
+	size_t a_len = strlen(a), b_len = strlen(b);
+
+	return a_len != b_len ? a_len < b_len : strcmp(a, b) < 0;
+}
+
+/* What was written makes another version of the pod: decided on when the cache has it, for a
+ * Binding of the one before would be refused. */
+static void await_version(struct scheduler *s, struct task *task, const struct json *written)
+{
+	const struct kube_object *pod = kube_cache_get(s->pods, task->namespace, task->name);
+	const char *version = json_str(written, "metadata", "resourceVersion");
+
+	if (pod && version && strcmp(pod->uid, task->uid) == 0 && is_older(pod->version, version))
+		task->stale = true;
+}
+
 static void told(void *context, const struct kube_write_result *result)
 {
 	struct task *task = context;
@@ -135,9 +163,11 @@ static void told(void *context, const struct kube_write_result *result)
 		task->told = 0; /* the next refusal tells it again */
 		log_warn(s->log, "a pod cannot be told why it waits", LOG_STR("pod", task->key),
 			 LOG_STR("why", result->reply->message));
+	} else {
+		await_version(s, task, result->reply->body);
 	}
 	if (task->again && item->added && item->place == PENDING_OUT)
-		pending_again(s->pending, item);
+		come_back(s, task, item);
 	task->again = false;
 	scheduler_kick(s);
 }
@@ -197,9 +227,9 @@ static void put_status(const struct scheduler *s, const struct task *task, struc
 	json_close_object(&w);
 	json_add_key(&w, "status");
 	json_open_object(&w);
-	if (task->nominated) {
+	if (task->nominated || task->nomination_told) {
 		json_add_key(&w, "nominatedNodeName");
-		json_add_str(&w, task->nominated);
+		json_add_str(&w, task->nominated); /* null takes it back */
 	}
 	json_add_key(&w, "conditions");
 	json_open_array(&w);
@@ -227,6 +257,7 @@ static void tell(struct scheduler *s, struct task *task)
 				    .context = task };
 	free(task->message);
 	task->message = NULL;
+	task->nomination_told = task->nominated != NULL;
 	if (kube_write(s->client, &write, &task->telling, &err) == 0) {
 		s->telling++;
 		return;
@@ -245,5 +276,7 @@ void report_tick(struct scheduler *s)
 		leave_ring(s, task);
 		if (!task->flight && !task->landed && !task->held && s->active)
 			tell(s, task);
+		else
+			task->told = 0; /* said again when it waits again */
 	}
 }

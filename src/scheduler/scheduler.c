@@ -87,7 +87,7 @@ static void check_drained(struct scheduler *s, uint64_t now)
 {
 	void (*drained)(void *context) = s->drained;
 
-	bool busy = s->flights || locks_in_flight(s->locks);
+	bool busy = s->flights || s->telling || locks_in_flight(s->locks);
 
 	if (!drained || (busy && now < s->drain_by_ms))
 		return;
@@ -95,22 +95,35 @@ static void check_drained(struct scheduler *s, uint64_t now)
 	drained(s->drained_context);
 }
 
-/* Who has waited for long may have a reservation now. */
+static bool goes_before(const struct pending_item *a, const struct pending_item *b)
+{
+	return a->priority != b->priority ? a->priority > b->priority : a->arrival < b->arrival;
+}
+
+/* Who has waited for long may have a reservation now, one at a time. */
 static void wake_patient(struct scheduler *s, uint64_t now)
 {
 	struct map_entry entry;
+	struct gang *first = NULL;
 
 	if (now < s->patient_ms)
 		return;
 	s->patient_ms = now + PATIENT_MS;
 	if (++s->rounds % COLLECT_ROUNDS == 0)
 		gangs_collect(s);
+	if (preempt_reserves(s))
+		return;
 	for (uint32_t at = 0; map_next(&s->gangs.by_name, &at, &entry);) {
 		struct gang *gang = entry.value;
+		const struct pending_item *item = &gang->unit.item;
 
-		if (gang->unit.item.place == PENDING_PARKED && unit_is_patient(s, &gang->unit))
-			pending_wake_item(s->pending, &gang->unit.item, now);
+		if (item->added && item->place == PENDING_PARKED &&
+		    unit_is_patient(s, &gang->unit) &&
+		    (!first || goes_before(item, &first->unit.item)))
+			first = gang;
 	}
+	if (first)
+		pending_wake_item(s->pending, &first->unit.item, now);
 }
 
 static void tick(uv_timer_t *timer)
@@ -463,12 +476,12 @@ static int start(struct scheduler *s, struct err *err)
 {
 	int rc = copy_names(s, err);
 
-	s->timer = malloc(sizeof(*s->timer));
-	s->caches = kube_caches_new(s->client);
-	if (rc == 0 && (!s->timer || !s->caches))
-		rc = err_set(err, ENOMEM, "out of memory");
 	if (rc < 0)
 		return rc;
+	s->caches = kube_caches_new(s->client);
+	s->timer = s->caches ? malloc(sizeof(*s->timer)) : NULL;
+	if (!s->timer)
+		return err_set(err, ENOMEM, "out of memory");
 	uv_timer_init(s->loop, s->timer);
 	s->timer->data = s;
 	rc = start_config(s, err);

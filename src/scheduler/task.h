@@ -55,6 +55,8 @@ struct task {
 	bool message_is_error;
 	char *nominated; /* node where its victims are, or NULL */
 	struct nomination *nomination;
+	bool nomination_told;	      /* its status names a node */
+	bool wrong;		      /* its pod could not be read when its gang was last tried */
 	struct task *next, *previous; /* of those with a message, a ring; NULL: not there */
 };
 

@@ -46,12 +46,15 @@ static void dequeue(struct scheduler *s, struct task *task)
 	task->asked = NULL;
 }
 
-/* Whether the change is news: our own writes of its status are not. */
+/* Whether the change is news: our own writes of its status are not, unless it has waited for
+ * the cache to have them. */
 static bool is_news(struct task *task, bool held, uint64_t hash)
 {
-	bool news = task->stale || task->held != held || task->hash != hash;
+	bool waited = task->stale && !task_item(task)->added;
+	bool news = waited || task->held != held || task->hash != hash;
 
 	task->hash = hash;
+	task->stale = false;
 	return news;
 }
 
@@ -60,7 +63,6 @@ void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool
 {
 	if (!is_news(task, held, hash))
 		return;
-	task->stale = false;
 	task->held = held;
 	if (task->flight || task->landed)
 		return; /* its Binding will be refused, and then it is looked at again */
@@ -103,8 +105,10 @@ void task_requeue(struct scheduler *s, struct task *task, bool pause)
 {
 	struct pending_item *item = task_item(task);
 
-	if (task->held || task->stale)
-		return; /* until the cache tells of a change */
+	if (pause)
+		task->stale = false; /* by then the cache will have what was written */
+	if (task->held || task->stale || task->nomination)
+		return; /* until the cache tells of a change, or victims are gone */
 	if (task->bound) {
 		task_gone(s, task);
 		return;
