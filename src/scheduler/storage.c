@@ -134,6 +134,9 @@ static void tell_claim(struct storage *s, const char *namespace, const char *nam
 	if (volumes_claim_changed(s->options.cluster, s->options.dialect, namespace, name,
 				  &s->arena) < 0)
 		complain(s, "PersistentVolumeClaim", name);
+	/* Of a class there may be thousands. */
+	lookup_reset(s->options.lookup);
+	arena_reset(&s->arena);
 }
 
 /* Claims that are to be made by the class: they could not be counted before. */
