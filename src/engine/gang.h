@@ -125,7 +125,8 @@ struct gang_repair {
 
 /* Places every failed member again and moves nothing else: in the leaf where it was,
  * then in a leaf that the gang uses already, then in one adjacent to it, then in one
- * adjacent to the gang, then in the smallest domain around the gang that has room.  A
+ * adjacent to the gang, then in the smallest domain around the gang that has room; one
+ * whose request is distributed where the fewest of the gang are, far from the others.  A
  * required level is kept; otherwise a replacement farther away is better than a gang
  * that stands still.  `members` of the result lists the failed ones in their order
  * (class_index 0), its leaves and nodes are those of the whole gang. */

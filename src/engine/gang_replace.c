@@ -31,7 +31,8 @@ struct option {
 	uint32_t height; /* levels to climb until it is inside the gang's domain */
 	uint64_t leaf_free_milli;
 	uint32_t idle_gpus;
-	bool fresh; /* the gang does not use the node yet */
+	bool fresh;    /* the gang does not use the node yet */
+	bool unlikely; /* fresh, or for a gang that is to be spread the contrary */
 	uint64_t rank;
 };
 
@@ -85,13 +86,22 @@ static bool adjacent(const struct cluster *c, uint32_t a, uint32_t b)
 	       (x->position + 1 == y->position || y->position + 1 == x->position);
 }
 
+/* It is to lie on as many leaves as possible. */
+static bool is_spread(const struct repair *r)
+{
+	return r->failed->request->strategy == STRATEGY_DISTRIBUTED;
+}
+
 static uint32_t nearness_of(const struct repair *r, uint32_t leaf)
 {
 	const struct gang_planner *g = r->g;
+	const struct gang_leaf *own = leaf_of_gang(g, leaf);
 
 	if (leaf == r->failed->leaf)
 		return SAME_LEAF;
-	if (leaf_of_gang(g, leaf))
+	if (is_spread(r)) /* the fewer of the gang are there the better */
+		return SAME_LEAF + 1 + (own ? own->nodes : 0);
+	if (own)
 		return LEAF_OF_GANG;
 	if (r->failed->leaf != DOMAIN_NONE && adjacent(g->cluster, leaf, r->failed->leaf))
 		return ADJACENT_LEAF;
@@ -101,16 +111,17 @@ static uint32_t nearness_of(const struct repair *r, uint32_t leaf)
 	return ELSEWHERE;
 }
 
-/* Levels above the gang's smallest domain at which the leaf joins it. */
+/* Levels above the gang's smallest domain at which the leaf joins it; less is better. */
 static uint32_t height_of(const struct repair *r, uint32_t leaf)
 {
-	uint32_t common;
+	uint32_t common, height;
 
 	if (r->common == DOMAIN_NONE)
 		return 0;
 	common = gang_domain_common(r->g->cluster, r->common, leaf);
-	return cluster_domain(r->g->cluster, r->common)->level -
-	       cluster_domain(r->g->cluster, common)->level;
+	height = cluster_domain(r->g->cluster, r->common)->level -
+		 cluster_domain(r->g->cluster, common)->level;
+	return is_spread(r) ? DOMAIN_LEVELS_MAX - height : height;
 }
 
 /* A required level stays kept with this leaf in the gang. */
@@ -133,8 +144,8 @@ static bool option_better(const struct option *a, const struct option *b)
 		return a->nearness < b->nearness;
 	if (a->height != b->height)
 		return a->height < b->height;
-	if (a->fresh != b->fresh)
-		return b->fresh;
+	if (a->unlikely != b->unlikely)
+		return b->unlikely;
 	if (a->leaf_free_milli != b->leaf_free_milli)
 		return a->leaf_free_milli < b->leaf_free_milli;
 	if (a->idle_gpus != b->idle_gpus)
@@ -163,6 +174,7 @@ static void option_node(const struct repair *r, uint32_t node, struct option opt
 
 	option.node = node;
 	option.fresh = g->node_stamp.items[node] != g->node_stamp_now;
+	option.unlikely = option.fresh != is_spread(r);
 	option.idle_gpus = n->idle_gpus;
 	option.rank = n->rank;
 	if (n->idle_gpus >= g->whole_gpus && leaf_open(r, n->domain, option.fresh) &&

@@ -95,6 +95,53 @@ TEST(replacements_keep_together_and_within_the_limits)
 	CHECK_STR(cluster_node(f.cluster, cluster_pod(f.cluster, kept)->node)->name, "s1-l1-n1");
 }
 
+TEST(a_replacement_of_a_gang_that_is_spread_has_a_leaf_of_its_own)
+{
+	FABRIC(f, 2, 3, 2);
+	struct gang_failed failed = { .request = &f.request,
+				      .pod = &f.pods[0],
+				      .leaf = DOMAIN_NONE };
+	struct gang_repair repair = { .failed = &failed, .failed_count = 1, .kept_count = 3 };
+	struct err err = ERR_INIT;
+	uint32_t kept[3];
+
+	PLACED(&f, 4, .strategy = STRATEGY_DISTRIBUTED);
+	CHECK_INT(f.result.leaves_count, 4);
+	commit(&f);
+	for (uint32_t i = 1; i < 4; i++)
+		kept[i - 1] = f.result.members[i].pod;
+	repair.kept = kept;
+	engine_remove(f.engine, f.result.members[0].pod);
+	f.request.strategy = STRATEGY_DISTRIBUTED;
+	CHECK(gang_replace(f.planner, &repair, &f.result, &err) == 0);
+	CHECKF(f.result.placed, "%s", f.result.reason);
+	CHECK_INT(f.result.leaves_count, 4);
+	rollback(&f);
+}
+
+TEST(a_replacement_of_a_gang_that_is_spread_has_a_node_of_its_own)
+{
+	FABRIC(f, 1, 2, 2);
+	struct gang_failed failed = { .request = &f.request,
+				      .pod = &f.pods[2],
+				      .leaf = DOMAIN_NONE };
+	struct gang_repair repair = { .failed = &failed, .failed_count = 1, .kept_count = 2 };
+	struct err err = ERR_INIT;
+	uint32_t kept[2];
+
+	f.request.asks[0].count = 2;
+	f.request.strategy = STRATEGY_DISTRIBUTED;
+	PLACED(&f, 2, .strategy = STRATEGY_DISTRIBUTED);
+	commit(&f);
+	for (uint32_t i = 0; i < 2; i++)
+		kept[i] = f.result.members[i].pod;
+	repair.kept = kept;
+	CHECK(gang_replace(f.planner, &repair, &f.result, &err) == 0);
+	CHECKF(f.result.placed, "%s", f.result.reason);
+	CHECK_INT(f.result.nodes_count, 3);
+	rollback(&f);
+}
+
 TEST(a_replacement_prefers_a_leaf_that_the_gang_uses)
 {
 	FABRIC(f, 1, 4, 4);
