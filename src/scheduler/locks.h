@@ -70,7 +70,8 @@ struct locks_options {
 	const char *(*card_at)(void *context, const char *node, uint32_t index);
 	enum lock_pod (*pod)(void *context, const char *node, const struct lock_entry *entry);
 	/* An entry that no lock of ours has made is there, or is no longer: what it holds is not
-	 * free.  Also after a restart, for our own of before.  Valid during the call. */
+	 * free.  Also after a restart, for our own of before.  With LOCKS_BY_GPU the entries of a
+	 * pod come as one, and leave when the last one has.  Valid during the call. */
 	void (*came)(void *context, const char *node, const struct lock_entry *entry);
 	void (*left)(void *context, const char *node, const struct lock_entry *entry);
 	/* The Leases are known and the mode is ours: from now on locks can be taken.  Or not: the

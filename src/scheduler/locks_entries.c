@@ -106,6 +106,17 @@ static void hide(struct locks *locks, const char *node, const struct lock_entry 
 		locks->options.left(locks->options.context, node, entry);
 }
 
+/* With --locks=gpu the entries of a pod go one by one: what they held is free when the last one
+ * is gone, or whoever wants one of the cards would be before who wants them all. */
+static bool has_rest(const struct record *gone)
+{
+	for (const struct record *r = records_of(gone->cell->locks, BY_POD, gone->entry.uid); r;
+	     r = r->next[BY_POD])
+		if (is_guest_of(r, gone->cell->node, gone->entry.uid) && record_same_try(r, gone))
+			return true;
+	return false;
+}
+
 /* Those that are gone are no longer found by their pod, but not freed yet. */
 static void tell(struct cell *cell, const record_list *gone, const record_list *came)
 {
@@ -114,7 +125,7 @@ static void tell(struct cell *cell, const record_list *gone, const record_list *
 	for (size_t i = 0; i < gone->len; i++) {
 		struct record *record = gone->items[i];
 
-		if (!record->shown)
+		if (!record->shown || has_rest(record))
 			continue;
 		hide(locks, cell->node, &record->entry, true);
 		show(locks, cell->node, record->entry.uid);

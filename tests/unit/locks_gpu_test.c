@@ -118,7 +118,9 @@ TEST(several_entries_of_one_pod_are_one_guest)
 	stage_until(&stage.guests, "+n1/u-a:2 ");
 	CHECK_STR(stage.guests.s, "+n1/u-a:1 -n1/u-a +n1/u-a:2 ");
 	put_card("gpu-n1-2", "GPU-2", "[]");
-	stage_until(&stage.guests, "+n1/u-a:2 -n1/u-a +n1/u-a:1 ");
+	put_card("gpu-n1-0", "GPU-0", "[]");
+	stage_until(&stage.guests, "+n1/u-a:2 -n1/u-a ");
+	CHECK_STR(stage.guests.s, "+n1/u-a:1 -n1/u-a +n1/u-a:2 -n1/u-a ");
 	stage_close();
 }
 
