@@ -483,14 +483,23 @@ static void place_extra(struct muster *m)
 			    "no room for a further member of its gang");
 }
 
+/* With each that comes the number is another one for all: those who know one already hear of it
+ * later, or a gang of a thousand would be half a million writes. */
 static void wait_for_members(struct muster *m)
 {
+	struct gang *gang = m->gang;
+	uint64_t now = now_ms(m->scheduler);
 	char text[320];
 
-	snprintf(text, sizeof(text), "gang %.200s waits for %u more of its %u members",
-		 m->gang->name, m->gang->members - m->count - (uint32_t)m->placed.len,
-		 m->gang->members);
-	refuse_gang(m->scheduler, m->gang, NULL, NULL, text);
+	snprintf(text, sizeof(text), "gang %.200s waits for %u more of its %u members", gang->name,
+		 gang->members - m->count - (uint32_t)m->placed.len, gang->members);
+	gang->is_behind = gang->told_ms && now - gang->told_ms < GANG_TELL_MS;
+	if (gang->is_behind) {
+		refuse_gang_quietly(m->scheduler, gang, text);
+		return;
+	}
+	gang->told_ms = now;
+	refuse_gang(m->scheduler, gang, NULL, NULL, text);
 }
 
 static void decide(struct muster *m)

@@ -79,6 +79,22 @@ void gangs_collect(struct scheduler *s)
 	}
 }
 
+void gangs_tell(struct scheduler *s)
+{
+	struct map_entry entry;
+
+	for (uint32_t at = 0; map_next(&s->gangs.by_name, &at, &entry);) {
+		struct gang *gang = entry.value;
+
+		if (!gang->is_behind)
+			continue;
+		gang->is_behind = false;
+		gang->told_ms = 0;
+		if (gang->unit.item.added && gang->unit.item.place == PENDING_PARKED)
+			pending_wake_item(s->pending, &gang->unit.item, now_ms(s));
+	}
+}
+
 int gang_join(struct scheduler *s, struct gang *gang, struct task *task, const struct wish *wish)
 {
 	struct pending_item *item = &gang->unit.item;

@@ -131,8 +131,8 @@ void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct e
 	claims_waits(s->claims, task->uid, err->text, rc != -ENOMEM);
 }
 
-void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
-		 const uint32_t *by_verdict, const char *reason)
+static void park_gang(struct scheduler *s, struct gang *gang, const struct request *r,
+		      const uint32_t *by_verdict)
 {
 	uint32_t wakes = WAKES_ALWAYS | WAKE_MEMBER;
 
@@ -144,7 +144,27 @@ void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r
 	if (gang->tasks.len)
 		set_asked(s, gang->tasks.items[0], r);
 	pending_refused(s->pending, &gang->unit.item, 0, wakes, now_ms(s));
-	for (size_t i = 0; i < gang->tasks.len; i++)
-		if (!gang->tasks.items[i]->flight && !gang->tasks.items[i]->wrong)
-			report_waits(s, gang->tasks.items[i], reason, false);
+}
+
+static void tell_gang(struct scheduler *s, const struct gang *gang, const char *reason, bool all)
+{
+	for (size_t i = 0; i < gang->tasks.len; i++) {
+		struct task *task = gang->tasks.items[i];
+
+		if (!task->flight && !task->wrong && (all || !task->told))
+			report_waits(s, task, reason, false);
+	}
+}
+
+void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
+		 const uint32_t *by_verdict, const char *reason)
+{
+	park_gang(s, gang, r, by_verdict);
+	tell_gang(s, gang, reason, true);
+}
+
+void refuse_gang_quietly(struct scheduler *s, struct gang *gang, const char *reason)
+{
+	park_gang(s, gang, NULL, NULL);
+	tell_gang(s, gang, reason, false);
 }

@@ -111,6 +111,7 @@ static void wake_patient(struct scheduler *s, uint64_t now)
 	s->patient_ms = now + PATIENT_MS;
 	if (++s->rounds % COLLECT_ROUNDS == 0)
 		gangs_collect(s);
+	gangs_tell(s);
 	if (preempt_reserves(s))
 		return;
 	for (uint32_t at = 0; map_next(&s->gangs.by_name, &at, &entry);) {

@@ -43,7 +43,11 @@ struct gang {
 	uint32_t number;	  /* as the engine knows it, from 1 */
 	uint32_t members;	  /* so many must be placed together; of the last reading */
 	VEC(struct task *) tasks; /* its unbound members */
+	uint64_t told_ms;	  /* when all of them were last told how many are missing */
+	bool is_behind;		  /* since then others have come or gone */
 };
+
+#define GANG_TELL_MS 5000 /* from one number of missing members to the next */
 
 struct gangs {
 	struct map by_name;
@@ -185,6 +189,8 @@ void gang_decide(struct scheduler *s, struct gang *gang);
 void gang_wake(struct scheduler *s, struct gang *gang);
 bool gang_can_place(const struct task *task);
 void gangs_collect(struct scheduler *s);
+/* Those who do not know how many their gang lacks are told; to be called every few seconds. */
+void gangs_tell(struct scheduler *s);
 void gangs_done(struct scheduler *s);
 
 /* flight.c: begins one for a pod that the engine has placed.  NULL with what is wrong. */
@@ -222,6 +228,8 @@ void refuse_request(struct scheduler *s, struct task *task, const struct wish *w
 		    const char *more);
 void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
 		 const uint32_t *by_verdict, const char *reason);
+/* The same, but who has been told something already is not told this. */
+void refuse_gang_quietly(struct scheduler *s, struct gang *gang, const char *reason);
 uint32_t refuse_wakes(enum verdict verdict);
 
 /* report.c: what people are told. */

@@ -26,6 +26,7 @@ from harness.scene import (  # noqa: E402
     make_owner,
     play,
     scene,
+    the_scheduler,
     unbound,
 )
 from harness.scheduler import (  # noqa: E402
@@ -309,6 +310,29 @@ def a_member_that_is_gated_or_wrong_is_waited_for():
         kind = "application/json-patch+json"
         equal(ADMIN.request("PATCH", path, patch, kind).code, 200)
         equal(len(nodes_of("held-0", "held-1")), 2)
+        delete_all(GROUPS)
+
+
+def patches():
+    """How often the scheduler has patched something so far."""
+    lines = the_scheduler().get("/metrics")[1].splitlines()
+    lines = [l for l in lines if l.startswith("gpu_scheduler_kube_requests_total{")]
+    return sum(float(line.split()[-1]) for line in lines if "patch" in line.lower())
+
+
+@test
+def a_crowd_is_not_told_of_each_that_comes():
+    with scene():
+        group("crowd", 100)
+        before = patches()
+        for number in range(60):
+            member(f"crowd-{number}", "crowd", gpus=1)
+        for number in (0, 30, 59):
+            wait_message(f"crowd-{number}", "waits for 40 more of its 100 members")
+        made = patches() - before
+        print(f"# {made:.0f} patches for 60 pods")
+        check(made <= 60 * 4, f"{made} patches for 60 pods")
+        hold_nothing("crowd-0", "crowd-59")
         delete_all(GROUPS)
 
 
