@@ -120,8 +120,8 @@ static int refuse_missing(const char *program, const struct command *command, bo
 			  FILE *out, FILE *complaints)
 {
 	fprintf(asked ? out : complaints,
-		"%s: %s, which %s, is not part of version %s yet; gpu-scheduler simulate and "
-		"gpu-scheduler demo are\n",
+		"%s: %s, which %s, is not part of version %s yet; gpu-scheduler help lists what "
+		"is\n",
 		program, command->name, command->summary, GS_VERSION);
 	return asked ? CLI_OK : CLI_USAGE;
 }

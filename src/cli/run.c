@@ -23,9 +23,10 @@
 #include "wire/health.h"
 #include "wire/metrics.h"
 
+#define ELECTION_WARN_MS   10000
 #define DRAIN_MS	   10000
 #define LEASE_NAME	   "gpu-scheduler"
-#define NAMESPACE_FALLBACK "kube-system"
+#define NAMESPACE_FALLBACK "gpu-scheduler" /* where deploy/rbac has its rights */
 
 struct run {
 	/* As given. */
@@ -37,6 +38,7 @@ struct run {
 
 	uv_loop_t loop;
 	uv_signal_t terminate, interrupt;
+	uv_timer_t watchdog;
 	struct log log;
 	struct kube_config *kube;
 	struct kube_client *client;
@@ -110,7 +112,7 @@ static size_t put_process_options(struct run *r, struct option_spec *ret)
 		{ .name = "leader-elect-namespace",
 		  .value = "NAME",
 		  .help = "where the Lease " LEASE_NAME " of that is (default: the pod's\n"
-			  "namespace, else kube-system)",
+			  "namespace, else gpu-scheduler)",
 		  .string = &r->election_namespace },
 		{ .name = "health-addr",
 		  .value = "ADDR",
@@ -201,6 +203,8 @@ static void handed_back(void *context)
 	r->health = NULL;
 	uv_close((uv_handle_t *)&r->terminate, NULL);
 	uv_close((uv_handle_t *)&r->interrupt, NULL);
+	if (r->elect)
+		uv_close((uv_handle_t *)&r->watchdog, NULL);
 	kube_client_close(r->client, ended, r);
 }
 
@@ -241,6 +245,13 @@ static void failed(void *context, const char *why)
 
 /* Leading */
 
+static const char *election_namespace(const struct run *r)
+{
+	if (r->election_namespace)
+		return r->election_namespace;
+	return r->kube->in_cluster ? r->kube->namespace : NAMESPACE_FALLBACK;
+}
+
 static void started_leading(void *context)
 {
 	struct run *r = context;
@@ -268,21 +279,6 @@ static void new_leader(void *context, const char *identity)
 	log_info(&r->log, "leader", LOG_STR("identity", identity));
 }
 
-static int start_election(struct run *r, struct err *err)
-{
-	struct kube_election_options options = { .namespace = r->election_namespace,
-						 .name = LEASE_NAME,
-						 .identity = r->identity,
-						 .started = started_leading,
-						 .stopped = stopped_leading,
-						 .new_leader = new_leader,
-						 .context = r };
-
-	if (!options.namespace)
-		options.namespace = r->kube->in_cluster ? r->kube->namespace : NAMESPACE_FALLBACK;
-	return kube_election_new(r->client, &options, &r->election, err);
-}
-
 /* What others ask for */
 
 static bool is_ready(void *context, struct strbuf *why)
@@ -293,7 +289,42 @@ static bool is_ready(void *context, struct strbuf *why)
 		strbuf_puts(why, "stopping");
 		return false;
 	}
+	if (r->election && !*kube_election_leader(r->election)) {
+		strbuf_addf(why,
+			    "who leads is not known: is there a namespace %s, and may we read "
+			    "and write the Lease " LEASE_NAME " there?",
+			    election_namespace(r));
+		return false;
+	}
 	return scheduler_ready(r->scheduler, why);
+}
+
+/* Nobody leads, nobody works: said until it is mended. */
+static void watch_election(uv_timer_t *timer)
+{
+	struct run *r = timer->data;
+	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	if (r->election && !r->stopping && !*kube_election_leader(r->election) &&
+	    !is_ready(r, &why))
+		log_warn(&r->log, "not scheduling", LOG_STR("why", why.s));
+}
+
+static int start_election(struct run *r, struct err *err)
+{
+	struct kube_election_options options = { .namespace = election_namespace(r),
+						 .name = LEASE_NAME,
+						 .identity = r->identity,
+						 .started = started_leading,
+						 .stopped = stopped_leading,
+						 .new_leader = new_leader,
+						 .context = r };
+
+	uv_timer_init(&r->loop, &r->watchdog);
+	r->watchdog.data = r;
+	uv_timer_start(&r->watchdog, watch_election, ELECTION_WARN_MS, ELECTION_WARN_MS);
+	uv_unref((uv_handle_t *)&r->watchdog);
+	return kube_election_new(r->client, &options, &r->election, err);
 }
 
 static void measure(void *context)

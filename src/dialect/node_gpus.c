@@ -19,12 +19,6 @@
 #define UUID_MAX	 320 /* GPU-<node>-<index> */
 
 /* Links as they are being read. */
-struct matrix {
-	uint16_t gbps[GPU_MAX * GPU_MAX];
-	uint32_t nvlink[GPU_MAX];
-	int8_t numa[GPU_MAX];
-};
-
 static int bad_device(const struct node_reader *r, int64_t id, const char *what, struct err *err)
 {
 	return err_set(err, EINVAL, "GpuNodeStatus %s: device %lld %s", r->spec->name,
@@ -39,7 +33,7 @@ static int64_t number_or(const struct json *object, const char *key, int64_t oth
 }
 
 static int read_peers(const struct node_reader *r, const struct json *device, int64_t id,
-		      uint32_t count, struct matrix *m, struct err *err)
+		      uint32_t count, struct machine_matrix *m, struct err *err)
 {
 	struct json_iter iter = json_items(device, "nvlinkPeers");
 	const struct json *peer;
@@ -57,7 +51,7 @@ static int read_peers(const struct node_reader *r, const struct json *device, in
 
 /* Devices may come in any order; each id from 0 on is there once. */
 static int read_device(struct node_reader *r, const struct json *device, struct gpu_spec *gpus,
-		       struct matrix *m, uint32_t count, struct err *err)
+		       struct machine_matrix *m, uint32_t count, struct err *err)
 {
 	const char *health = json_str(device, "health");
 	int64_t id = number_or(device, "id", -1), mem = number_or(device, "memoryMiB", 0);
@@ -86,7 +80,7 @@ static int read_device(struct node_reader *r, const struct json *device, struct 
 	return read_peers(r, device, id, count, m, err);
 }
 
-static int read_matrix(const struct node_reader *r, struct matrix *m, uint32_t count,
+static int read_matrix(const struct node_reader *r, struct machine_matrix *m, uint32_t count,
 		       struct err *err)
 {
 	struct json_iter rows = json_items(r->status, "status", "linksGBps");
@@ -111,7 +105,7 @@ static int read_matrix(const struct node_reader *r, struct matrix *m, uint32_t c
 	return 0;
 }
 
-static void find_links(struct node_reader *r, const struct matrix *m, uint32_t count)
+static void find_links(struct node_reader *r, const struct machine_matrix *m, uint32_t count)
 {
 	struct links_input input = {
 		.count = count, .gbps = m->gbps, .nvlink = m->nvlink, .numa = m->numa
@@ -126,7 +120,7 @@ static int read_devices(struct node_reader *r, struct err *err)
 	const struct json *devices = json_get(r->status, "status", "devices");
 	uint32_t count = (uint32_t)MIN(json_len(devices), UINT32_MAX);
 	struct gpu_spec *gpus = arena_array(r->arena, GPU_MAX, sizeof(*gpus));
-	struct matrix *m = arena_alloc(r->arena, sizeof(*m));
+	struct machine_matrix *m = arena_alloc(r->arena, sizeof(*m));
 	struct json_iter iter = json_items(devices);
 	const struct json *device;
 	int rc = 0;
@@ -181,6 +175,18 @@ static uint32_t label_memory(const struct node_reader *r, const struct machine *
 	return machine ? machine->gpu_mem_mib : 0;
 }
 
+/* A whole machine of a kind that is known. */
+static int invent_links(struct node_reader *r, const struct machine *machine, struct err *err)
+{
+	struct machine_matrix *m = arena_alloc(r->arena, sizeof(*m));
+
+	if (!m)
+		return err_set(err, ENOMEM, "out of memory");
+	machine_matrix(machine, m);
+	find_links(r, m, machine->gpu_count);
+	return 0;
+}
+
 /* Without a report: so many cards, all alike. */
 static int invent_gpus(struct node_reader *r, struct err *err)
 {
@@ -206,7 +212,7 @@ static int invent_gpus(struct node_reader *r, struct err *err)
 	r->spec->gpus = gpus;
 	r->spec->gpus_count = count;
 	r->spec->mig = machine ? machine->mig : NULL;
-	return 0;
+	return machine && machine->gpu_count == count ? invent_links(r, machine, err) : 0;
 }
 
 int node_read_gpus(struct node_reader *r, struct err *err)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/machine.h"
 
+#include <string.h>
+
 #include "base/attr.h"
 #include "engine/links.h"
 
@@ -35,13 +37,14 @@ static uint16_t pcie_gbps(const struct machine *machine, unsigned a, unsigned b)
 	return machine->far_gbps;
 }
 
-int machine_links(const struct machine *machine, struct links **ret, struct err *err)
+void machine_matrix(const struct machine *machine, struct machine_matrix *ret)
 {
-	uint16_t gbps[GPU_MAX * GPU_MAX] = { 0 };
-	uint32_t nvlink[GPU_MAX] = { 0 };
-	int8_t numa[GPU_MAX];
 	unsigned count = machine->gpu_count;
+	uint16_t *gbps = ret->gbps;
+	uint32_t *nvlink = ret->nvlink;
+	int8_t *numa = ret->numa;
 
+	memset(ret, 0, sizeof(*ret));
 	for (unsigned a = 0; a < count; a++) {
 		uint32_t others = gpuset_range(0, count) & ~gpuset_one(a);
 		numa[a] = (int8_t)(a / machine->gpus_per_numa);
@@ -57,6 +60,13 @@ int machine_links(const struct machine *machine, struct links **ret, struct err 
 		nvlink[pair->a] |= gpuset_one(pair->b);
 		nvlink[pair->b] |= gpuset_one(pair->a);
 	}
-	struct links_input input = { count, gbps, nvlink, numa };
+}
+
+int machine_links(const struct machine *machine, struct links **ret, struct err *err)
+{
+	struct machine_matrix m;
+
+	machine_matrix(machine, &m);
+	struct links_input input = { machine->gpu_count, m.gbps, m.nvlink, m.numa };
 	return links_new(&input, ret, err);
 }

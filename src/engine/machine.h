@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/gpuset.h"
+
 struct err;
 struct links;
 struct mig_geometry;
@@ -49,6 +51,14 @@ const struct machine *machine_at(size_t i);
 /* The first preset with GPUs of that model, for defaults of a node that is known
  * by its labels only; NULL if none.  Case does not matter. */
 const struct machine *machine_of_model(const char *model);
+
+/* How its GPUs are joined, as struct links_input (links.h) wants it. */
+struct machine_matrix {
+	uint16_t gbps[GPU_MAX * GPU_MAX];
+	uint32_t nvlink[GPU_MAX];
+	int8_t numa[GPU_MAX];
+};
+void machine_matrix(const struct machine *machine, struct machine_matrix *ret);
 
 /* The machine's links, owned by the caller (links_free).  0 or -ENOMEM. */
 int machine_links(const struct machine *machine, struct links **ret, struct err *err);

@@ -16,8 +16,8 @@
 #define LIST_IDLE_MS	  60000u  /* of silence within a list */
 #define BRIEF_MS	  1000u	  /* a watch that is shorter and empty has failed */
 #define OPEN_MS		  15000u  /* within this a server that is not there is noticed */
-#define ABSENT_MS	  180000u /* until a kind that is not there is asked for again, */
-#define ABSENT_SPREAD_MS  60000u  /* and up to this by chance */
+#define ABSENT_MS	  15000u /* until a kind that is not there is asked for again, */
+#define ABSENT_SPREAD_MS  15000u  /* and up to this by chance */
 #define RETRY_AFTER_MAX_S INT64_C(300)
 #define STREAMS_CUT_MAX	  3u /* in a row: then one list without a stream */
 #define QUERY_MAX	  ((size_t)64 << 10)

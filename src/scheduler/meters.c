@@ -376,7 +376,7 @@ static void list_domains(struct meters *m, const struct survey *survey, uint32_t
 static void measure_domains(struct meters *m)
 {
 	const struct cluster *c = engine_cluster(m->engine);
-	uint32_t numbers[METERS_DOMAINS];
+	uint32_t numbers[METERS_DOMAINS] = { 0 };
 	struct survey survey = { .cards = calloc(cluster_domains(c), 1) };
 
 	if (!survey.cards)

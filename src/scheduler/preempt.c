@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/preempt.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,6 +203,7 @@ static int rearrange(struct nomination *n, const struct preemption *p,
 	struct scheduler *s = n->scheduler;
 	int rc = 0;
 
+	assert(n->tasks.len);
 	for (uint32_t i = 0; i < p->victims_count && rc == 0; i++)
 		rc = add_victim(n, p->victims[i], n->tasks.items[0]);
 	for (size_t i = 0; i < n->victims.len; i++)

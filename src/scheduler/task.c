@@ -47,10 +47,10 @@ struct task *tasks_add(struct tasks *tasks, const char *uid, const char *namespa
 	size_t uid_len = strlen(uid), space_len = strlen(namespace), name_len = strlen(name);
 	size_t text_len = uid_len + 1 + 2 * (space_len + 1) + name_len + 1;
 	struct task *task = calloc(1, sizeof(*task) + text_len);
-	char *text = (char *)(task + 1);
 
 	if (!task)
 		return NULL;
+	char *text = (char *)(task + 1);
 	task->uid = memcpy(text, uid, uid_len + 1);
 	text += uid_len + 1;
 	task->namespace = memcpy(text, namespace, space_len + 1);

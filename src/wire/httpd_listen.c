@@ -88,14 +88,18 @@ static bool split(const char *addr, char host[HOST_MAX], const char **ret_port, 
 
 static int port_of(int fd)
 {
-	struct sockaddr_storage address = { 0 };
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address;
 	socklen_t len = sizeof(address);
 
-	if (getsockname(fd, (struct sockaddr *)&address, &len) < 0)
+	memset(&address, 0, sizeof(address));
+	if (getsockname(fd, &address.any, &len) < 0)
 		return 0;
-	if (address.ss_family == AF_INET6)
-		return ntohs(((const struct sockaddr_in6 *)&address)->sin6_port);
-	return ntohs(((const struct sockaddr_in *)&address)->sin_port);
+	return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
+						       : address.v4.sin_port);
 }
 
 int httpd_listen(const char *addr, int *ret_fd, int *ret_port, struct err *err)

@@ -33,9 +33,7 @@ static struct called *call(char **words)
 	}
 #define CALL(...) call((char *[]){ __VA_ARGS__, NULL })
 
-#define NOT_YET                              \
-	"is not part of version " GS_VERSION \
-	" yet; gpu-scheduler simulate and gpu-scheduler demo are\n"
+#define NOT_YET "is not part of version " GS_VERSION " yet; gpu-scheduler help lists what is\n"
 
 TEST(the_version_is_told_under_every_name)
 {

@@ -122,6 +122,12 @@ TEST(without_a_report_labels_tell_what_the_cards_are)
 	CHECK(b.spec.gpus[0].mem_mib >= 80000);
 	CHECK(b.spec.mig != NULL);
 	CHECK_INT(b.spec.gpus[7].numa, 1);
+	CHECK(b.spec.links != NULL); /* of a whole machine; of a part nobody knows which */
+	CHECK(read(&b,
+		   NODE("nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3") "status: {allocatable: "
+									 "{nvidia.com/gpu: 4}}\n",
+		   NULL) == 0);
+	CHECK(b.spec.links == NULL);
 	CHECK(read(&b,
 		   NODE("nvidia.com/gpu.memory: '123'") "status: {allocatable: "
 							"{elasticgpu.io/gpu-core: 250}}\n",
