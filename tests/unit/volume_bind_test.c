@@ -38,7 +38,8 @@ int kube_write(struct kube_client *client, const struct kube_write *write,
 	snprintf(server.name, sizeof(server.name), "%s %s", write->kind->kind, write->name);
 	server.pending = true;
 	server.writes++;
-	*ret = (struct kube_writing *)&server;
+	if (ret)
+		*ret = (struct kube_writing *)&server;
 	return 0;
 }
 

@@ -129,7 +129,7 @@ static int read_report(const char *status, struct err *err)
 	struct cluster *cluster = cluster_new(&(struct cluster_config){ 0 });
 	struct arena arena;
 	struct node_options options = { .links = NULL };
-	struct node_spec spec;
+	struct node_spec spec = { .name = NULL };
 	snprintf(text, sizeof(text), "{\"status\":%s}", status);
 	CHECK_INT(json_parse("report", text, strlen(text), NULL, &report, err), 0);
 	snprintf(text, sizeof(text), "{\"metadata\":{\"name\":\"n\"}}");
