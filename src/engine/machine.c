@@ -64,7 +64,7 @@ void machine_matrix(const struct machine *machine, struct machine_matrix *ret)
 
 int machine_links(const struct machine *machine, struct links **ret, struct err *err)
 {
-	struct machine_matrix m;
+	struct machine_matrix m = { .numa = { 0 } };
 
 	machine_matrix(machine, &m);
 	struct links_input input = { machine->gpu_count, m.gbps, m.nvlink, m.numa };
