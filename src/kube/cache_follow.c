@@ -12,12 +12,12 @@
 #define PAGE_DEFAULT	  500u
 #define WATCH_MIN_S	  300u
 #define WATCH_MAX_S	  600u
-#define WATCH_GRACE_MS	  15000u  /* of silence beyond the end that was asked for */
-#define LIST_IDLE_MS	  60000u  /* of silence within a list */
-#define BRIEF_MS	  1000u	  /* a watch that is shorter and empty has failed */
-#define OPEN_MS		  15000u  /* within this a server that is not there is noticed */
+#define WATCH_GRACE_MS	  15000u /* of silence beyond the end that was asked for */
+#define LIST_IDLE_MS	  60000u /* of silence within a list */
+#define BRIEF_MS	  1000u	 /* a watch that is shorter and empty has failed */
+#define OPEN_MS		  15000u /* within this a server that is not there is noticed */
 #define ABSENT_MS	  15000u /* until a kind that is not there is asked for again, */
-#define ABSENT_SPREAD_MS  15000u  /* and up to this by chance */
+#define ABSENT_SPREAD_MS  15000u /* and up to this by chance */
 #define RETRY_AFTER_MAX_S INT64_C(300)
 #define STREAMS_CUT_MAX	  3u /* in a row: then one list without a stream */
 #define QUERY_MAX	  ((size_t)64 << 10)
