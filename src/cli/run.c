@@ -436,8 +436,8 @@ static int run_loop(struct run *r)
 		return complain("the event loop cannot be set up");
 	r->metrics = metrics_new();
 	if (!r->metrics || start(r, &err) < 0) {
-		/* The process ends, and takes what was begun along. */
-		return complain(err.text[0] ? err.text : "out of memory");
+		complain(err.text[0] ? err.text : "out of memory");
+		_exit(CLI_USAGE); /* the system takes back what was begun */
 	}
 	watch_signal(r, &r->terminate, SIGTERM);
 	watch_signal(r, &r->interrupt, SIGINT);
