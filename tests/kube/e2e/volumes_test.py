@@ -21,6 +21,7 @@ from harness.scheduler import (  # noqa: E402
     install_kinds,
     make_pod,
     scheduling,
+    wait_accounts,
     wait_bound,
     wait_message,
 )
@@ -35,6 +36,7 @@ DRIVER = "disk.example"
 def prepare():
     """Classes of local disks and of such as are made: both wait for their first consumer."""
     install_kinds()
+    wait_accounts()
     for name, provisioner in (("local", "kubernetes.io/no-provisioner"), ("made", DRIVER)):
         create(
             "/apis/storage.k8s.io/v1/storageclasses",
