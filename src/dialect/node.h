@@ -5,7 +5,7 @@
  * the same name says which GPUs there are, how they are linked and how they are; where no
  * agent has reported, the Node's allocatable nvidia.com/gpu and the label
  * nvidia.com/gpu.product stand in: GPUs with invented UUIDs (GPU-<node>-<index>) and the
- * links of the machine that has such GPUs.
+ * links of the machine that has such GPUs, if there are as many as in a whole one.
  *
  *	status:
  *	  injectionMode: cdi

@@ -25,7 +25,7 @@ void task_spec(const struct task *task, const struct wish *wish, struct pod_spec
 				  .started = UINT64_MAX };
 }
 
-/* A UUID that is not known of what it would get, others may have of what they leave. */
+/* It would wake itself by what it leaves: so it pauses, and is not parked. */
 static void cannot_start(struct scheduler *s, struct task *task, int rc, const struct err *err)
 {
 	task_unassume(s, task);
@@ -97,7 +97,8 @@ static void make_room(struct scheduler *s, struct task *task, const struct wish 
 	}
 }
 
-void cycle_decide(struct scheduler *s, struct task *task, struct wish *wish, const char *version)
+/* Where it fits as things are, or why not; takes the wish over. */
+static void decide(struct scheduler *s, struct task *task, struct wish *wish, const char *version)
 {
 	uint64_t begun_ns = clock_monotonic_ns(s->clock);
 	struct decision d;
@@ -150,7 +151,7 @@ static void decide_task(struct scheduler *s, struct task *task)
 		if (!gang || gang_join(s, gang, task, &wish) < 0)
 			pending_failed(s->pending, &task->unit.item, now_ms(s));
 	} else if (!is_taken(s, task)) {
-		cycle_decide(s, task, &wish, version);
+		decide(s, task, &wish, version);
 		return;
 	}
 	wish_release(s->cluster, &wish);

@@ -300,7 +300,7 @@ static enum preempting carry_out(struct scheduler *s, const struct proposal *wan
 	return PREEMPT_ROOM;
 }
 
-static bool has_reservation(const struct scheduler *s)
+bool preempt_reserves(const struct scheduler *s)
 {
 	for (const struct nomination *n = s->nominations; n; n = n->next)
 		if (n->reserves)
@@ -316,11 +316,6 @@ static bool is_being_told(const struct nomination *n)
 		if (n->tasks.items[i]->telling || n->tasks.items[i]->stale)
 			return true;
 	return false;
-}
-
-bool preempt_reserves(const struct scheduler *s)
-{
-	return has_reservation(s);
 }
 
 /* Those whose victims are gone, and those that have waited: there may be room elsewhere by
@@ -361,7 +356,7 @@ enum preempting preempt_for_task(struct scheduler *s, struct task *task, const s
 	struct pod_spec spec;
 	struct proposal want = { reserve, &task->unit, &task, &spec, &request, 1 };
 
-	if (reserve && has_reservation(s))
+	if (reserve && preempt_reserves(s))
 		return PREEMPT_NOBODY;
 	if (!reserve && !wish->preempts) {
 		strbuf_puts(why, "preemption: not eligible due to preemptionPolicy=Never.");
@@ -392,7 +387,7 @@ enum preempting preempt_for_gang(struct scheduler *s, struct gang *gang,
 	struct err err = ERR_INIT;
 	uint32_t count = 0, at = 0;
 
-	if (reserve && has_reservation(s))
+	if (reserve && preempt_reserves(s))
 		return PREEMPT_NOBODY;
 	residents_guard(s->residents);
 	if (preempt_gang(s->engine, s->planner, spec, reserve ? INT32_MAX : priority, &p, &err) <

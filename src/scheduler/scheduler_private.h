@@ -170,8 +170,6 @@ int task_read(struct scheduler *s, struct task *task, struct wish *ret, const ch
 
 /* cycle.c */
 void cycle_run(struct scheduler *s);
-/* Where it fits as things are, or why not; takes the wish over. */
-void cycle_decide(struct scheduler *s, struct task *task, struct wish *wish, const char *version);
 /* One that was popped and has neither been placed nor refused. */
 void cycle_decide_unit(struct scheduler *s, struct unit *unit);
 /* There is no room for it; whether that has been so for long enough to reserve some. */
