@@ -16,7 +16,7 @@
 #include "wire/json.h"
 
 #define IN_FLIGHT BARE_SLOTS
-#define TURNS	  16
+#define TURNS	  64
 #define TARGET	  0.95
 
 struct target {
