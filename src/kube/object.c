@@ -64,6 +64,20 @@ static struct strbuf buffer_of(size_t cap, size_t max)
 	return buffer;
 }
 
+/* Of strings that are in memory: the sum fits into a size_t. */
+static uint32_t annotations_bytes(const struct json *object)
+{
+	struct json_iter iter = json_members(object, "metadata", "annotations");
+	struct json_member member;
+	size_t bytes = 0, len;
+	while (json_next_member(&iter, &member)) {
+		bytes += member.key_len;
+		if (json_strn(member.value, &len))
+			bytes += len;
+	}
+	return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+}
+
 /* The strings lie one after the other behind the struct. */
 static void point_into(struct kube_object *object, size_t bytes)
 {
@@ -103,6 +117,7 @@ int kube_object_new(const struct json *object, const struct keep *keep, struct k
 	if (!made)
 		return err_set(err, ENOMEM, "out of memory");
 	point_into(made, out.len);
+	made->annotations_bytes = annotations_bytes(object);
 	out = (struct strbuf)STRBUF_INIT; /* not ours any more */
 	*ret = made;
 	return 0;

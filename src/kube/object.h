@@ -36,7 +36,10 @@ struct kube_object {
 	const char *packed;  /* kept fields (packed.h) */
 	uint32_t packed_len;
 	uint32_t bytes; /* of memory, all in all */
-	void *user;	/* for who uses the cache; carried over to the next version */
+	/* Keys and values of all annotations that it has, kept or not, as the server counts them:
+	 * KUBE_ANNOTATIONS_MAX is for them together. */
+	uint32_t annotations_bytes;
+	void *user; /* for who uses the cache; carried over to the next version */
 };
 
 /* What identifies an object, borrowed from its document.  */

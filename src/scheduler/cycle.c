@@ -25,10 +25,15 @@ void task_spec(const struct task *task, const struct wish *wish, struct pod_spec
 				  .started = UINT64_MAX };
 }
 
-/* It would wake itself by what it leaves: so it pauses, and is not parked. */
+/* It would wake itself by what it leaves: so it pauses, and is not parked; unless its own
+ * annotations leave no room for the decision, which only it, or another node, can mend. */
 static void cannot_start(struct scheduler *s, struct task *task, int rc, const struct err *err)
 {
 	task_unassume(s, task);
+	if (rc == -E2BIG) {
+		refuse_wrong(s, task, rc, err);
+		return;
+	}
 	report_waits(s, task, err->text, rc == -ENOMEM);
 	pending_failed(s->pending, &task->unit.item, now_ms(s));
 }

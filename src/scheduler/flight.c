@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "kube/bind.h"
 #include "kube/cache.h"
+#include "kube/object.h"
 #include "scheduler/claims.h"
 #include "scheduler/flight.h"
 #include "scheduler/inventory.h"
@@ -120,6 +121,7 @@ static int make_annotations(struct flight *f, const struct wish *wish, const str
 			    struct err *err)
 {
 	const struct scheduler *s = f->scheduler;
+	const struct kube_object *pod = kube_cache_get(s->pods, f->task->namespace, f->task->name);
 	struct annotations_input input = {
 		.cluster = s->cluster,
 		.wish = wish,
@@ -128,6 +130,7 @@ static int make_annotations(struct flight *f, const struct wish *wish, const str
 		.attempt = f->attempt,
 		.visibility = inventory_visibility(s->inventory, f->node),
 		.mps = inventory_mps(s->inventory, f->node),
+		.existing_bytes = pod ? pod->annotations_bytes : 0,
 		.slice_uuid = slice_uuid,
 		.context = f,
 	};

@@ -173,9 +173,13 @@ static void pod_bound(struct scheduler *s, const struct kube_object *pod,
 	}
 }
 
-/* What it asks for, not how it stands. */
-static uint64_t hash_of(const struct json *object)
+/* What it asks for, not how it stands.  Annotations of others matter by their size, where that
+ * leaves no room for every decision. */
+static uint64_t hash_of(const struct kube_object *pod, const struct json *object)
 {
+	uint32_t bytes = pod->annotations_bytes;
+	bool is_full = bytes > ANNOTATIONS_BYTES_ALL - ANNOTATIONS_BYTES_MAX;
+
 	static const char *const parts[] = { "labels", "annotations", "ownerReferences" };
 	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct json_writer w = JSON_WRITER_INIT(&text);
@@ -190,7 +194,7 @@ static uint64_t hash_of(const struct json *object)
 	if (json_get(object, "spec"))
 		json_add_value(&w, json_get(object, "spec"));
 	json_close_array(&w);
-	return hash_bytes(text.s, text.len, 0);
+	return hash_bytes(text.s, text.len, is_full ? bytes : 0);
 }
 
 static void pod_unbound(struct scheduler *s, const struct kube_object *pod,
@@ -207,7 +211,7 @@ static void pod_unbound(struct scheduler *s, const struct kube_object *pod,
 		task = task_seen(s, pod);
 	if (task)
 		task_changed(s, task, view->priority, view->gated || view->meta.deleting,
-			     hash_of(object));
+			     hash_of(pod, object));
 }
 
 /* What it was before counts on. */

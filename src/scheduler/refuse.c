@@ -122,6 +122,8 @@ void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct e
 
 	if (rc == -ENOSPC)
 		wakes |= WAKE_POD_LEFT;
+	if (rc == -E2BIG) /* it is booked and taken back, which frees volumes too */
+		wakes &= ~(uint32_t)WAKE_VOLUME;
 	set_asked(s, task, NULL);
 	if (rc == -ENOMEM)
 		pending_failed(s->pending, &task->unit.item, now_ms(s));

@@ -115,6 +115,33 @@ TEST(an_object_of_a_megabyte_is_refused)
 	CHECK_STR(err.text, "a: more than 1048576 bytes of it would be kept");
 }
 
+TEST(of_annotations_that_are_not_kept_their_size_is)
+{
+	static const struct {
+		const char *annotations;
+		uint32_t bytes;
+	} rows[] = {
+		{ "{}", 0 },
+		{ "null", 0 },
+		{ "{\"a\":\"\"}", 1 },
+		{ "{\"example.com/note\":\"\\u00e4\\n\",\"gpu.scheduling/claim\":\"two\"}",
+		  16 + 3 + 20 + 3 },
+	};
+	struct keep *keep CLEANUP(keep_freep) = keep_of(KUBE_POD);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct kube_object *object CLEANUP(kube_object_freep) = NULL;
+		char text[256];
+		snprintf(text, sizeof(text),
+			 "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\","
+			 "\"annotations\":%s}}",
+			 rows[i].annotations);
+		struct json_doc *doc CLEANUP(json_doc_freep) = parse(text, strlen(text));
+		CHECK_INT(kube_object_new(json_root(doc), keep, &object, NULL), 0);
+		CHECKF(object->annotations_bytes == rows[i].bytes, "%s: %u", rows[i].annotations,
+		       object->annotations_bytes);
+	}
+}
+
 static struct kube_object *object_of_sample(const char *name, enum kube_kind_id kind)
 {
 	struct strbuf line CLEANUP(strbuf_done) = STRBUF_INIT;

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.check import check, equal, eventually, main, test  # noqa: E402
 from harness.client import as_identity  # noqa: E402
 from harness.scheduler import (  # noqa: E402
+    MERGE,
     condition,
     create,
     delete_pod,
@@ -130,6 +131,27 @@ def a_claim_says_what_its_pod_gets():
         wait_message("lost", "missing")
         make_claim("missing", devices={"count": 1})
         wait_bound("lost")
+
+
+@test
+def annotations_that_leave_no_room_for_the_decision_are_told():
+    with scheduling():
+        note = "n" * ((256 << 10) - len("example.com/note") - 100)
+        make_pod("wordy", gpus=1, annotations={"example.com/note": note})
+        message = wait_message("wordy", "262044 bytes of annotations")
+        check("at most 262144 are allowed" in message, message)
+        make_pod("next", gpus=1)
+        wait_bound("next")
+        equal(get_pod("wordy")["spec"].get("nodeName"), None, "node of wordy")
+        path = "/api/v1/namespaces/default/pods/wordy"
+        shorter = {"metadata": {"annotations": {"example.com/note": "n" * (240 << 10)}}}
+        equal(ADMIN.request("PATCH", path, shorter, MERGE).code, 200)
+        pod = wait_bound("wordy")
+        total = sum(len(k) + len(v) for k, v in pod["metadata"]["annotations"].items())
+        check(total <= 256 << 10, f"{total} bytes")
+        # A pod of more could not be updated any more.
+        label = {"metadata": {"labels": {"seen": "yes"}}}
+        equal(ADMIN.request("PATCH", path, label, MERGE).code, 200)
 
 
 @test
