@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "dialect/keys.h"
 #include "engine/engine.h"
+#include "engine/explain.h"
 #include "kube/bind.h"
 #include "kube/cache.h"
 #include "kube/object.h"
@@ -147,6 +148,16 @@ static int make_annotations(struct flight *f, const struct wish *wish, const str
 	return 0;
 }
 
+/* What people are told that it has. */
+static int make_text(struct flight *f, const struct decision *d, struct err *err)
+{
+	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	explain_assignment(f->scheduler->engine, d->node, &d->assignment, &text);
+	f->gpus_text = text.failed ? NULL : arena_strndup(&f->arena, text.s, text.len);
+	return f->gpus_text ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
 struct flight *flight_new(struct scheduler *s, struct task *task, const struct wish *wish,
 			  const struct decision *d, const char *version, struct err *err)
 {
@@ -171,6 +182,8 @@ struct flight *flight_new(struct scheduler *s, struct task *task, const struct w
 		rc = make_annotations(f, wish, d, err);
 	if (rc == 0 && d->assignment.count)
 		rc = make_entry(f, wish, d, err);
+	if (rc == 0 && d->assignment.count)
+		rc = make_text(f, d, err);
 	if (rc == 0 && wish->volumes_wait)
 		rc = volume_reserve(s->volumes,
 				    kube_cache_get(s->pods, task->namespace, task->name), f->node,

@@ -81,13 +81,13 @@ static void succeeded(struct flight *f)
 	struct task *task = f->task;
 
 	log_info(s->log, "pod bound", LOG_STR("pod", task->key), LOG_STR("node", f->node),
-		 LOG_U64("gpus", f->entry ? f->entry->holds_count : 0),
-		 LOG_U64("attempt", f->attempt));
+		 LOG_STR("gpus", f->gpus_text ? f->gpus_text : "none"),
+		 LOG_U64("attempt_id", f->attempt));
 	if (f->lock)
 		lock_bound(f->lock);
 	f->lock = NULL;
 	meters_bound(s->meters, (double)(now_ms(s) - task->seen_ms) / 1e3);
-	report_bound(s, task, f->node);
+	report_bound(s, task, f->node, f->gpus_text);
 	flight_end(f);
 	task_landed(s, task);
 	/* The cache will tell nothing new of it, but who waits to be near it may go there now. */

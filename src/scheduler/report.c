@@ -105,11 +105,13 @@ void report_preempts(struct scheduler *s, struct task *task, uint32_t victims)
 	report_waits(s, task, message.s, false);
 }
 
-void report_bound(struct scheduler *s, const struct task *task, const char *node)
+/* It begins as kube-scheduler's, to the space after the node: there are tools that read it. */
+void report_bound(struct scheduler *s, const struct task *task, const char *node, const char *gpus)
 {
 	struct strbuf note CLEANUP(strbuf_done) = STRBUF_INIT;
 
-	strbuf_addf(&note, "Successfully assigned %s to %s", task->key, node);
+	strbuf_addf(&note, "Successfully assigned %s to %s%s%s", task->key, node,
+		    gpus ? " with " : "", gpus ? gpus : "");
 	add_event(s, task, false, "Scheduled", "Binding", note.s);
 }
 

@@ -71,10 +71,11 @@ struct flight {
 	struct volume_binding *volumes; /* to be bound before the pod; NULL: none */
 	struct lock *lock;		/* NULL: it needs none, or has none yet */
 	struct kube_binding *binding;	/* on its way, or NULL */
-	struct arena arena;		/* of the next five */
+	struct arena arena;		/* of the next six */
 	struct annotations *annotations;
 	struct lock_entry *entry; /* NULL: no GPU */
 	const char *node, *version, *decision;
+	const char *gpus_text; /* "GPUs 0-3"; NULL: no GPU */
 	uint32_t attempt;
 	uint32_t gpus; /* set of ids */
 	uint32_t resends;
@@ -232,7 +233,9 @@ uint32_t refuse_wakes(enum verdict verdict);
 
 /* report.c: what people are told. */
 void report_waits(struct scheduler *s, struct task *task, const char *message, bool is_error);
-void report_bound(struct scheduler *s, const struct task *task, const char *node);
+/* `gpus` says which of the node's it has; NULL: none. */
+void report_bound(struct scheduler *s, const struct task *task, const char *node,
+		  const char *gpus);
 /* The others go for it; or, unless it is nominated, it waits for them to end. */
 void report_preempts(struct scheduler *s, struct task *task, uint32_t victims);
 void report_forget(struct scheduler *s, struct task *task);

@@ -64,11 +64,28 @@ def a_pod_gets_a_node_its_gpus_and_a_lock():
         decision = json.loads(pod["metadata"]["annotations"]["gpu.scheduling/decision"])
         equal(entry["attempt"], decision["attempt"], "attempt")
         equal(len(entry["gpus"]), 2, "GPUs that are locked")
-        eventually(
-            lambda: ("Scheduled", f"Successfully assigned default/one to {pod['spec']['nodeName']}")
-            in events_of("one"),
-            "the event",
-        )
+
+
+@test
+def the_event_of_a_bound_pod_begins_as_it_always_does_and_names_its_gpus():
+    share = {"elasticgpu.io/gpu-core": "30", "elasticgpu.io/gpu-memory": "2048"}
+    with scheduling() as scheduler:
+        make_pod("two", gpus=2)
+        make_pod("share", limits=share)
+        make_pod("none")
+        first, last = gpus_of(wait_bound("two"))
+        (card,) = gpus_of(wait_bound("share"))
+        equal(last, first + 1, "cards next to each other")
+        has = {
+            "two": f" with GPUs {first}-{last}",
+            "share": f" with 30% and 2048 MiB of GPU {card}",
+            "none": "",
+        }
+        for name, gpus in has.items():
+            node = wait_bound(name)["spec"]["nodeName"]
+            note = f"Successfully assigned default/{name} to {node}{gpus}"
+            eventually(lambda: ("Scheduled", note) in events_of(name), note)
+        check(f'gpus="GPUs {first}-{last}" attempt_id=' in scheduler.log(), "the log names none")
 
 
 @test
