@@ -94,7 +94,7 @@ static bool is_own_field(const char *name, const char *path)
 }
 
 static bool is_allowed(const struct json *entry, const struct json *container,
-		       const struct json *pod, const char *map)
+		       const uint32_t *given)
 {
 	const char *name = json_str(entry, "name"), *value = json_str(entry, "value");
 	const struct json *source = json_get(entry, "valueFrom");
@@ -107,11 +107,10 @@ static bool is_allowed(const struct json *entry, const struct json *container,
 	if (!value)
 		return false;
 	return hides_all(value) ||
-	       (map && strcmp(name, VARIABLE_CUDA) == 0 && literal_is(pod, map, value));
+	       (given && strcmp(name, VARIABLE_CUDA) == 0 && literal_is(*given, value));
 }
 
-int guard_variables(const struct json *container, const struct json *pod, const char *map,
-		    struct err *err)
+int guard_variables(const struct json *container, const uint32_t *given, struct err *err)
 {
 	struct json_iter iter = json_items(container, "env");
 	const struct json *entry;
@@ -121,12 +120,39 @@ int guard_variables(const struct json *container, const struct json *pod, const 
 		const char *name = json_str(entry, "name");
 		const char *own = json_str(container, "name");
 
-		if (!is_device_variable(name) || is_allowed(entry, container, pod, map))
+		if (!is_device_variable(name) || is_allowed(entry, container, given))
 			continue;
 		return err_set(err, EINVAL,
 			       "container %s: %s is not for users to set, the scheduler decides "
-			       "which GPUs it sees",
+			       "which GPUs it sees: leave it out",
 			       utf8_show(own ? own : "", own ? strlen(own) : 0, shown), name);
 	}
 	return 0;
+}
+
+static bool same_member(const struct json *old, const struct json *object, const char *part,
+			const char *key)
+{
+	return json_equal(json_get(old, "metadata", part, key),
+			  json_get(object, "metadata", part, key));
+}
+
+bool guard_ids_moved(const struct json *old, const struct json *object)
+{
+	static const struct {
+		const char *part, *key;
+	} sources[] = {
+		{ "annotations", KEY_MAP },
+		{ "annotations", KEY_CLAIM },
+		{ "annotations", KEY_COMPLETION_INDEX },
+		{ "labels", KEY_POD_INDEX },
+		{ "labels", KEY_COMPLETION_INDEX },
+		{ "labels", KEY_TEMPLATE_HASH },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(sources); i++)
+		if (!same_member(old, object, sources[i].part, sources[i].key))
+			return true;
+	return !json_equal(json_get(old, "metadata", "ownerReferences"),
+			   json_get(object, "metadata", "ownerReferences"));
 }

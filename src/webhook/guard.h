@@ -8,6 +8,7 @@
 #define GS_WEBHOOK_GUARD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct err;
 struct json;
@@ -23,11 +24,14 @@ const char *guard_decision_changed(const struct json *old, const struct json *ob
  *
  *	the value of the container's own annotation, which is the scheduler's word
  *	"", "-1", "none", "void": no device at all
- *	CUDA_VISIBLE_DEVICES: the ids that the map of the pod (NULL: it has none that counts)
- *	says for it
+ *	CUDA_VISIBLE_DEVICES: the ids that the pod's map gives to it (NULL: it has none that
+ *	counts)
  *
  * 0, -EINVAL. */
-int guard_variables(const struct json *container, const struct json *pod, const char *map,
-		    struct err *err);
+int guard_variables(const struct json *container, const uint32_t *given, struct err *err);
+
+/* Whether something changes from which the ids of a map follow: the map itself, the pod's
+ * index, or that it counts at all. */
+bool guard_ids_moved(const struct json *old, const struct json *object);
 
 #endif

@@ -14,7 +14,7 @@
 
 #define MAP_BYTES_MAX ((size_t)2 << 20) /* MAP_LINES_MAX lines of the longest annotation */
 
-static int line_gpus(const struct json *pod, const char *text, uint32_t *ret)
+int literal_gpus(const struct json *pod, const char *text, uint32_t *ret)
 {
 	struct arena arena CLEANUP(arena_done) = { .max_bytes = MAP_BYTES_MAX };
 	int64_t index = pod_index(pod);
@@ -35,7 +35,7 @@ static int line_gpus(const struct json *pod, const char *text, uint32_t *ret)
 int literal_ids(const struct json *pod, const char *map, char ids[LITERAL_MAX])
 {
 	uint32_t gpus = 0;
-	int used = 0, rc = line_gpus(pod, map, &gpus);
+	int used = 0, rc = literal_gpus(pod, map, &gpus);
 
 	if (rc < 0)
 		return rc;
@@ -63,9 +63,9 @@ static bool parse_ids(const char *text, uint32_t *ret)
 	}
 }
 
-bool literal_is(const struct json *pod, const char *map, const char *value)
+bool literal_is(uint32_t gpus, const char *value)
 {
-	uint32_t wanted, gpus;
+	uint32_t wanted;
 
-	return parse_ids(value, &wanted) && line_gpus(pod, map, &gpus) == 0 && wanted == gpus;
+	return parse_ids(value, &wanted) && wanted == gpus;
 }

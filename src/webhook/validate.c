@@ -14,6 +14,7 @@
 #include "webhook/admission.h"
 #include "webhook/asks.h"
 #include "webhook/guard.h"
+#include "webhook/literal.h"
 #include "webhook/review.h"
 #include "wire/json.h"
 
@@ -38,8 +39,8 @@ static int check_decisions(const struct webhook_options *options, const struct a
 		return 0;
 	return err_set(err, EINVAL,
 		       "annotation %s says what was decided: only the scheduler "
-		       "writes it",
-		       key);
+		       "writes it, leave it %s",
+		       key, a->old ? "as it is" : "out");
 }
 
 /* Past the scheduler, nobody would have locked the GPUs. */
@@ -53,7 +54,7 @@ static int check_node(const struct webhook_options *options, const struct admiss
 		return 0;
 	return err_set(err, EINVAL,
 		       "spec.nodeName may not be set in a pod that asks for GPUs: the scheduler "
-		       "chooses the node");
+		       "chooses the node, by nodeSelector and affinity if you like");
 }
 
 /* The map, unless it is the one that the pod had. */
@@ -69,18 +70,27 @@ static int check_map(const struct admission *a, struct err *err)
 	return placement_map_parse(text, &arena, &map, err);
 }
 
+/* Whether the ids of the pod's map are what its containers may have, and which these are. */
+static bool has_given(const struct webhook_options *options, const struct json *pod,
+		      const struct pod_asks *asks, uint32_t *gpus)
+{
+	return asks->map && !asks->limits && !asks->claim &&
+	       is_one_of(asks->scheduler, options->schedulers, options->schedulers_count) &&
+	       literal_gpus(pod, asks->map, gpus) == 0;
+}
+
 static int check_containers(const struct webhook_options *options, const struct admission *a,
 			    const struct pod_asks *asks, struct err *err)
 {
-	bool ours = is_one_of(asks->scheduler, options->schedulers, options->schedulers_count);
-	const char *map = ours && !asks->limits && !asks->claim ? asks->map : NULL;
+	uint32_t gpus = 0;
+	const uint32_t *given = has_given(options, a->object, asks, &gpus) ? &gpus : NULL;
 	int rc = 0;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(container_lists); i++) {
 		struct json_iter iter = json_items(a->object, "spec", container_lists[i]);
 
 		for (const struct json *c; rc == 0 && (c = json_next(&iter));)
-			rc = guard_variables(c, a->object, map, err);
+			rc = guard_variables(c, given, err);
 	}
 	return rc;
 }
@@ -98,16 +108,38 @@ static bool had_ephemeral(const struct json *old, const char *name)
 	return false;
 }
 
-/* Those that come; what is there cannot be changed any more. */
+/* Those that come; what is there cannot be changed any more.  Only of what would be refused
+ * is it asked whether it was there: a pod may have thousands of both. */
 static int check_ephemeral(const struct admission *a, struct err *err)
 {
 	struct json_iter iter = json_items(a->object, "spec", "ephemeralContainers");
 	int rc = 0;
 
-	for (const struct json *c; rc == 0 && (c = json_next(&iter));)
-		if (!had_ephemeral(a->old, json_str(c, "name")))
-			rc = guard_variables(c, a->object, NULL, err);
+	for (const struct json *c; rc == 0 && (c = json_next(&iter));) {
+		rc = guard_variables(c, NULL, err);
+		if (rc < 0 && had_ephemeral(a->old, json_str(c, "name")))
+			rc = 0;
+	}
 	return rc;
+}
+
+/* A literal stays in the container whatever becomes of the map that it was taken from, so
+ * until the pod is bound the scheduler has to find what the container has. */
+static int check_moved(const struct webhook_options *options, const struct admission *a,
+		       struct err *err)
+{
+	const char *node = json_str(a->old, "spec", "nodeName");
+	struct pod_asks asks;
+
+	if ((node && *node) || !guard_ids_moved(a->old, a->object) ||
+	    is_one_of(a->username, options->accounts, options->accounts_count))
+		return 0;
+	pod_asks_read(a->object, &asks);
+	if (check_containers(options, a, &asks, NULL) == 0)
+		return 0;
+	return err_set(err, EINVAL,
+		       "the containers were given the GPUs that " KEY_MAP " said when the pod was "
+		       "created: delete the pod and create it anew");
 }
 
 static int check_create(const struct webhook_options *options, const struct admission *a,
@@ -129,7 +161,8 @@ static int check_update(const struct webhook_options *options, const struct admi
 {
 	int rc;
 
-	if ((rc = check_decisions(options, a, err)) < 0 || (rc = check_ephemeral(a, err)) < 0)
+	if ((rc = check_decisions(options, a, err)) < 0 || (rc = check_ephemeral(a, err)) < 0 ||
+	    (rc = check_moved(options, a, err)) < 0)
 		return rc;
 	return check_map(a, err);
 }

@@ -104,7 +104,8 @@ TEST(a_refusal_says_why_in_the_words_of_the_api)
 	CHECK_INT(json_i64(status, &code, "code"), 0);
 	CHECK_INT(code, 403);
 	CHECK_STR(json_str(status, "message"), "annotation gpu.scheduling/allocated says what was "
-					       "decided: only the scheduler writes it");
+					       "decided: only the scheduler writes it, "
+					       "leave it out");
 	stage_done(&s);
 }
 

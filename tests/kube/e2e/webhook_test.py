@@ -316,6 +316,29 @@ def random_pods_are_decided_alike_by_webhook_and_policy():
     check(min(tally[True], tally[False]) * 5 > sum(tally.values()), f"one-sided: {tally}")
 
 
+HIDDEN = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+# Pods that might be refused, at first sight.
+HARMLESS = [
+    {"spec": {"containers": [{"name": "a"}]}},
+    plain_gpu(),
+    {"spec": {"nodeName": "n", "containers": [{"name": "a"}]}},
+    {"spec": {"containers": [{"name": "a", "env": HIDDEN}]}},
+    {"metadata": {"annotations": {"elasticgpu.io/other": "x"}}, "spec": {**plain_gpu()["spec"]}},
+]
+
+
+def debug_in_an_outage():
+    """A container that hides devices comes into a pod, whose kubelet tells of it."""
+    pod = create({"spec": {"containers": [{"name": "a"}]}})
+    path = f"{pods('hooks')}/{pod['metadata']['name']}"
+    pod["spec"]["ephemeralContainers"] = [{"name": "debug", "image": "x", "env": HIDDEN}]
+    answer = ALICE.put(f"{path}/ephemeralcontainers", pod)
+    equal(answer.code, 200, str(answer))
+    answer.json["status"]["message"] = "running"
+    answer = ALICE.put(f"{path}/status", answer.json)
+    equal(answer.code, 200, str(answer))
+
+
 @test
 def an_outage_stops_nothing_but_what_it_guards():
     """Nobody listens on the webhook's port."""
@@ -324,9 +347,13 @@ def an_outage_stops_nothing_but_what_it_guards():
     in_force(ours, 500, "pods of our scheduler wait for the webhook")
     in_force(bad_pod(), 500, "guards fail closed")
     path = pods("hooks") + DRY
-    for pod in ({"spec": {"containers": [{"name": "a"}]}}, plain_gpu()):
+    for pod in HARMLESS:
         answer = ALICE.post(path, complete(pod, "hooks", "plain"))
         equal(answer.code, 201, str(answer))
+    debug_in_an_outage()
+    for spec in ({}, {"containers": []}):
+        answer = ALICE.post(path, complete({"spec": spec}, "hooks", "void"))
+        equal(answer.code, 422, f"a mistake is told in the words of the API server: {answer}")
     answer = ALICE.post(
         pods("kube-system") + DRY, complete({"spec": ours["spec"]}, "kube-system", "system")
     )

@@ -66,7 +66,8 @@ def _changed(case, namespace, old):
     """What the case makes of the pod that exists."""
     new = complete(case["pod"], namespace, old["metadata"]["name"])
     pod = copy.deepcopy(old)
-    pod["metadata"]["annotations"] = new["metadata"].get("annotations", {})
+    for key in ("annotations", "labels"):
+        pod["metadata"][key] = new["metadata"].get(key, {})
     pod["status"].update(case["pod"].get("status", {}))
     if "ephemeralContainers" in new["spec"]:
         pod["spec"]["ephemeralContainers"] = new["spec"]["ephemeralContainers"]
