@@ -12,4 +12,8 @@
 
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed);
 
+/* Of a text, whatever its figures are: "3 of 8 fit" and "11 of 16 fit" are the same.  For
+ * sentences that are said again and again. */
+uint64_t hash_sentence(const char *text, uint64_t seed);
+
 #endif

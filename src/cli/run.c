@@ -23,7 +23,8 @@
 #include "wire/health.h"
 #include "wire/metrics.h"
 
-#define ELECTION_WARN_MS   10000
+#define ELECTION_WARN_MS   10000 /* doubled with every time that it is said, up to: */
+#define ELECTION_WARN_MAX  320000
 #define DRAIN_MS	   10000
 #define LEASE_NAME	   "gpu-scheduler"
 #define NAMESPACE_FALLBACK "gpu-scheduler" /* where deploy/rbac has its rights */
@@ -47,7 +48,7 @@ struct run {
 	struct scheduler *scheduler;
 	struct kube_election *election;
 	char identity[128];
-	uint64_t seed;
+	uint64_t seed, warn_ms;
 	bool stopping;
 	int exit_code;
 };
@@ -256,7 +257,7 @@ static void started_leading(void *context)
 {
 	struct run *r = context;
 
-	log_info(&r->log, "leading", LOG_STR("identity", r->identity));
+	log_info(&r->log, "this one leads", LOG_STR("identity", r->identity));
 	scheduler_lead(r->scheduler, true);
 }
 
@@ -268,7 +269,8 @@ static void stopped_leading(void *context, const char *reason)
 
 	if (r->stopping)
 		return;
-	log_error(&r->log, "no longer leading", LOG_STR("why", reason));
+	log_error(&r->log, "no longer leading", LOG_STR("identity", r->identity),
+		  LOG_STR("why", reason));
 	_exit(CLI_NO);
 }
 
@@ -276,7 +278,10 @@ static void new_leader(void *context, const char *identity)
 {
 	struct run *r = context;
 
-	log_info(&r->log, "leader", LOG_STR("identity", identity));
+	if (strcmp(identity, r->identity) == 0)
+		return; /* started_leading() tells */
+	log_info(&r->log, "another one leads, this one waits to take over",
+		 LOG_STR("leader", identity), LOG_STR("identity", r->identity));
 }
 
 /* What others ask for */
@@ -289,6 +294,10 @@ static bool is_ready(void *context, struct strbuf *why)
 		strbuf_puts(why, "stopping");
 		return false;
 	}
+	if (kube_is_unreached(r->client)) {
+		strbuf_addf(why, "the API server %s cannot be reached", r->kube->server);
+		return false;
+	}
 	if (r->election && !*kube_election_leader(r->election)) {
 		strbuf_addf(why,
 			    "who leads is not known: is there a namespace %s, and may we read "
@@ -299,15 +308,21 @@ static bool is_ready(void *context, struct strbuf *why)
 	return scheduler_ready(r->scheduler, why);
 }
 
-/* Nobody leads, nobody works: said until it is mended. */
+/* Nobody leads, nobody works: said until it is mended, ever more rarely.  That the server
+ * cannot be reached has been said by the client. */
 static void watch_election(uv_timer_t *timer)
 {
 	struct run *r = timer->data;
 	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
 
-	if (r->election && !r->stopping && !*kube_election_leader(r->election) &&
-	    !is_ready(r, &why))
+	if (!r->election || r->stopping || *kube_election_leader(r->election) ||
+	    kube_is_unreached(r->client)) {
+		r->warn_ms = ELECTION_WARN_MS;
+	} else if (!is_ready(r, &why)) {
 		log_warn(&r->log, "not scheduling", LOG_STR("why", why.s));
+		r->warn_ms = MIN(2 * r->warn_ms, ELECTION_WARN_MAX);
+	}
+	uv_timer_start(timer, watch_election, r->warn_ms, 0);
 }
 
 static int start_election(struct run *r, struct err *err)
@@ -322,7 +337,8 @@ static int start_election(struct run *r, struct err *err)
 
 	uv_timer_init(&r->loop, &r->watchdog);
 	r->watchdog.data = r;
-	uv_timer_start(&r->watchdog, watch_election, ELECTION_WARN_MS, ELECTION_WARN_MS);
+	r->warn_ms = ELECTION_WARN_MS;
+	uv_timer_start(&r->watchdog, watch_election, r->warn_ms, 0);
 	uv_unref((uv_handle_t *)&r->watchdog);
 	return kube_election_new(r->client, &options, &r->election, err);
 }
@@ -370,6 +386,11 @@ static int start_client(struct run *r, struct err *err)
 	return kube_client_new(&options, &r->client, err);
 }
 
+static const char *lock_namespace(const struct run *r)
+{
+	return r->lock_namespace ? r->lock_namespace : "gpu-scheduler-locks";
+}
+
 static int start_scheduler(struct run *r, struct err *err)
 {
 	struct scheduler_options options = {
@@ -380,7 +401,7 @@ static int start_scheduler(struct run *r, struct err *err)
 		.names = r->names.items,
 		.names_count = r->names.count,
 		.instance = r->identity,
-		.lock_namespace = r->lock_namespace ? r->lock_namespace : "gpu-scheduler-locks",
+		.lock_namespace = lock_namespace(r),
 		.lock_mode = r->locks ? LOCKS_BY_GPU : LOCKS_BY_NODE,
 		.config_file = r->config,
 		.seed = r->seed,
@@ -391,12 +412,30 @@ static int start_scheduler(struct run *r, struct err *err)
 	return scheduler_new(&options, &r->scheduler, err);
 }
 
+/* What to know first of one whose log is read later. */
+static void say_start(const struct run *r)
+{
+	struct strbuf names CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	for (size_t i = 0; i < r->names.count; i++)
+		strbuf_addf(&names, "%s%s", i ? "," : "", r->names.items[i]);
+	log_info(&r->log, "starting", LOG_STR("version", GS_VERSION),
+		 LOG_STR("server", r->kube->server),
+		 LOG_STR("account", r->kube->user_origin ? r->kube->user_origin : "none"),
+		 LOG_STR("identity", r->identity), LOG_STR("scheduler_names", names.s),
+		 LOG_STR("locks", lock_modes[r->locks]),
+		 LOG_STR("lock_namespace", lock_namespace(r)),
+		 LOG_STR("leader_election", r->elect ? election_namespace(r) : "none"));
+}
+
 static int start(struct run *r, struct err *err)
 {
 	int rc = start_client(r, err);
 
 	if (rc == 0)
 		rc = start_scheduler(r, err);
+	if (rc == 0)
+		say_start(r);
 	if (rc == 0)
 		rc = start_health(r, err);
 	if (rc == 0 && r->elect)

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "kube/cache_follow.h"
 #include "kube/client.h"
@@ -26,6 +27,8 @@ struct kube_cache {
 	struct follow follow;
 	struct kube_call *call; /* NULL: it waits */
 	uv_timer_t timer;
+	bool unreached; /* the last answer was none, and the client has said why */
+	uint64_t told;	/* hash of the trouble that was logged last; 0: none since it last heard */
 };
 
 static void cache_go(struct kube_cache *cache);
@@ -38,6 +41,7 @@ static uint64_t now_ms(const struct kube_cache *cache)
 static int on_data(void *context, const char *bytes, size_t len)
 {
 	struct kube_cache *cache = context;
+	cache->told = 0;
 	return follow_data(&cache->follow, now_ms(cache), bytes, len);
 }
 
@@ -56,6 +60,8 @@ static void cache_ended(struct kube_cache *cache, const struct kube_reply *reply
 {
 	struct follow *follow = &cache->follow;
 	cache->call = NULL;
+	cache->unreached =
+		reply->reason == KUBE_UNREACHABLE || reply->reason == KUBE_NO_CREDENTIALS;
 	if (follow->doing == DOING_WATCH)
 		kube_telemetry_watch(kube_telemetry(cache->client), cache->options.kind->plural,
 				     why_ended(follow, reply));
@@ -82,12 +88,22 @@ static void on_timer(uv_timer_t *timer)
 	}
 }
 
+/* What others have said already, or this one has, is for who wants to know everything. */
+static enum log_level trouble_level(struct kube_cache *cache)
+{
+	uint64_t hash = hash_sentence(cache->follow.trouble, 1) | 1;
+	if (cache->follow.absent || cache->unreached || hash == cache->told)
+		return LOG_DEBUG;
+	cache->told = hash;
+	return LOG_WARN;
+}
+
 static void cache_wait(struct kube_cache *cache, uint64_t wait_ms)
 {
 	const struct follow *follow = &cache->follow;
 	uv_timer_start(&cache->timer, on_timer, wait_ms, 0);
 	if (cache->options.log)
-		log_write(cache->options.log, follow->absent ? LOG_DEBUG : LOG_WARN,
+		log_write(cache->options.log, trouble_level(cache),
 			  "cannot follow the server, trying again",
 			  LOG_STR("resource", cache->options.kind->plural),
 			  LOG_STR("reason", follow->trouble), LOG_U64("wait_ms", wait_ms),

@@ -142,6 +142,36 @@ void client_note_problem(struct kube_client *client)
 		log_info(client->options.log, "credentials are fresh again");
 }
 
+void client_note_answer(struct kube_client *client)
+{
+	if (!client->unreached)
+		return;
+	client->unreached = 0;
+	if (client->options.log)
+		log_info(client->options.log, "the API server answers again",
+			 LOG_STR("server", client->options.config->server));
+}
+
+/* Dozens of requests fail for one reason: it is told once, and again when it is another. */
+void client_note_reach(struct kube_client *client, const struct http_reply *reply)
+{
+	uint64_t hash = hash_sentence(reply->reason, 1) | 1, now_ms = client_now_ms(client);
+	if (reply->status) {
+		client_note_answer(client);
+		return;
+	}
+	if ((reply->result != HTTP_NOT_SENT && reply->result != HTTP_REFUSED) ||
+	    hash == client->unreached ||
+	    (client->unreached && now_ms - client->unreached_ms < CLIENT_UNREACHED_MS))
+		return;
+	client->unreached = hash;
+	client->unreached_ms = now_ms;
+	if (client->options.log)
+		log_warn(client->options.log, "the API server cannot be reached, trying again",
+			 LOG_STR("server", client->options.config->server),
+			 LOG_STR("why", reply->reason));
+}
+
 static bool warning_is_new(struct kube_client *client, const char *warning)
 {
 	uint64_t hash = hash_bytes(warning, strlen(warning), 0) | 1; /* 0: a free place */
@@ -240,6 +270,11 @@ uint32_t kube_waiting(const struct kube_client *client)
 	for (unsigned lane = 0; lane < LANES; lane++)
 		waiting += client->lanes[lane].len;
 	return waiting;
+}
+
+bool kube_is_unreached(const struct kube_client *client)
+{
+	return client->unreached != 0;
 }
 
 uv_loop_t *kube_loop(const struct kube_client *client)

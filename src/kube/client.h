@@ -36,7 +36,7 @@ struct kube_client_options {
 	uv_loop_t *loop;		  /* outlives the client */
 	const struct kube_config *config; /* borrowed */
 	const struct clock *clock;
-	const struct log *log;	/* server's warnings, failed credentials */
+	const struct log *log;	/* server's warnings, failed credentials, no connection */
 	const char *user_agent; /* NULL: gpu-scheduler/<version> */
 	uint32_t max_in_flight; /* requests other than watches; 0: 64 */
 	uint32_t deadline_ms;	/* of one try of a request; 0: 30 s */
@@ -110,6 +110,9 @@ int kube_stream(struct kube_client *client, const struct kube_stream *stream,
 
 uint32_t kube_in_flight(const struct kube_client *client); /* on their way */
 uint32_t kube_waiting(const struct kube_client *client);   /* for a place or a moment */
+
+/* Whether the last that was tried did not even reach the server. */
+bool kube_is_unreached(const struct kube_client *client);
 
 uv_loop_t *kube_loop(const struct kube_client *client);
 const struct clock *kube_clock(const struct kube_client *client);

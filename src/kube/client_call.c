@@ -43,6 +43,8 @@ static void judge(struct kube_call *call, const struct http_reply *reply)
 	else if (verdict == RETRY_TLS)
 		kube_credentials_tls_failed(client->credentials);
 	client_note_problem(client);
+	if (!call->no_credentials)
+		client_note_reach(client, reply);
 	if (verdict == RETRY_LATER && call_version_is_too_large(reply))
 		verdict = RETRY_NO;
 	uint64_t left_ms = call->give_up_ms - MIN(client_now_ms(client), call->give_up_ms);
@@ -87,6 +89,7 @@ static void answered(void *context, const struct http_reply *reply)
 static int taken(void *context, const char *bytes, size_t len)
 {
 	struct kube_call *call = context;
+	client_note_answer(call->client);
 	return call->data(call->context, bytes, len);
 }
 

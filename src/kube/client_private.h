@@ -26,8 +26,9 @@
 #define CLIENT_IN_FLIGHT       64
 #define CLIENT_DEADLINE_MS     30000
 #define CLIENT_URGENT_EXTRA    4
-#define CLIENT_WARNINGS	       256 /* of the server, remembered as said already */
-#define CLIENT_NAME_MAX	       63  /* of a verb or resource in messages */
+#define CLIENT_WARNINGS	       256   /* of the server, remembered as said already */
+#define CLIENT_UNREACHED_MS    10000 /* between two reasons why it cannot be reached */
+#define CLIENT_NAME_MAX	       63    /* of a verb or resource in messages */
 #define CLIENT_WRITE_REPLY_MAX ((size_t)8 << 20)
 
 struct http;
@@ -77,7 +78,9 @@ struct kube_client {
 
 	uint64_t warnings[CLIENT_WARNINGS]; /* hashes, a ring */
 	uint32_t warnings_next;
-	uint64_t problem; /* hash of the last trouble with credentials; 0: none */
+	uint64_t problem;      /* hash of the last trouble with credentials; 0: none */
+	uint64_t unreached;    /* likewise, of why the server could not be reached */
+	uint64_t unreached_ms; /* when that was said */
 
 	bool closing;
 	unsigned closes; /* callbacks still to come */
@@ -122,6 +125,9 @@ struct connections *client_connect(struct kube_client *client, const struct kube
 				   struct err *err);
 void client_note_problem(struct kube_client *client);
 void client_note_warnings(struct kube_client *client, const struct http_reply *reply);
+/* A try has ended so; bytes of an answer have come. */
+void client_note_reach(struct kube_client *client, const struct http_reply *reply);
+void client_note_answer(struct kube_client *client);
 
 /* client_queue.c */
 void call_list_add(struct call_list *list, struct kube_call *call);

@@ -410,6 +410,40 @@ TEST(warnings_are_logged_once)
 	teardown();
 }
 
+static unsigned count_said(const char *words)
+{
+	char text[16384] = "";
+	unsigned count = 0;
+	CHECK(pread(s.log_fd, text, sizeof(text) - 1, 0) >= 0);
+	for (const char *at = text; (at = strstr(at, words)); at++)
+		count++;
+	return count;
+}
+
+TEST(a_server_that_is_not_there_is_told_of_once)
+{
+	setup();
+	const char *there = s.config.server;
+	s.config.server = "http://127.0.0.1:1";
+	struct kube_request request = GET("/a");
+	request.tries = 2;
+	for (unsigned i = 0; i < 5; i++)
+		CHECK_INT(ask(request).reason, KUBE_UNREACHABLE);
+	CHECK_INT(count_said("level=warn"), 1);
+	CHECK_INT(count_said("server=http://127.0.0.1:1 why="), 1);
+	CHECK_INT(count_said("answers again"), 0);
+	CHECK(kube_is_unreached(s.client));
+	s.config.server = there;
+	ask(GET("/a"));
+	ask(GET("/a"));
+	CHECK_INT(count_said("answers again"), 1);
+	CHECK(!kube_is_unreached(s.client));
+	s.config.server = "http://127.0.0.1:1";
+	ask(request);
+	CHECK_INT(count_said("level=warn"), 2);
+	teardown();
+}
+
 TEST(every_try_is_counted)
 {
 	setup();

@@ -137,4 +137,15 @@ TEST(the_hash_is_xxh3_with_a_seed)
 	CHECK(hash_bytes("gpu", 3, 1) == hash_bytes("gpus", 3, 1));
 }
 
+TEST(a_sentence_is_the_same_with_other_figures)
+{
+	uint64_t hash = hash_sentence("3 of 8 fit, after 10 ms", 1);
+
+	CHECK(hash == hash_sentence("11 of 16 fit, after 0 ms", 1));
+	CHECK(hash != hash_sentence("3 of 8 fit, after 10 s", 1));
+	CHECK(hash != hash_sentence("3 of 8 fit, after ms", 1));
+	CHECK(hash != hash_sentence("3 of 8 fit, after 10 ms", 2));
+	CHECK(hash_sentence("", 1) != hash_sentence("8", 1));
+}
+
 TEST_MAIN()

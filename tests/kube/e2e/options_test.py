@@ -328,8 +328,42 @@ def a_server_that_is_not_there_is_waited_for():
     status, text = scheduler.get("/readyz")
     equal(status, 503)
     check(text.startswith("not ready: "), text)
-    eventually(lambda: "127.0.0.1" in scheduler.log(), "its log says where it cannot connect")
+    check("the API server https://127.0.0.1:1 cannot be reached" in text, text)
+    eventually(
+        lambda: all(
+            scheduler.log().count(f"resource={plural} ") >= 2 for plural in ("pods", "nodes")
+        ),
+        "every cache has tried again",
+    )
+    warned = [line for line in scheduler.log().splitlines() if "level=warn" in line]
+    equal(len(warned), 1, f"{warned}")
+    check("server=https://127.0.0.1:1 why=" in warned[0], warned[0])
     scheduler.stop()
+
+
+@test
+def the_first_line_says_who_works_where_and_how():
+    with scheduling("--scheduler-name", "a", "--scheduler-name", "b", leader_elect=True) as one:
+        lines = one.log().splitlines()
+        first = next(line for line in lines if "level=info" in line)
+        config = json.loads((FOLDER / "scheduler.kubeconfig").read_text(encoding="utf-8"))
+        server = config["clusters"][0]["cluster"]["server"]
+        version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
+        for words in (
+            "msg=starting",
+            f"version={version.stdout.split()[1]} ",
+            f"server={server} ",
+            "scheduler.kubeconfig",
+            "scheduler_names=a,b ",
+            "locks=node lock_namespace=gpu-scheduler-locks leader_election=gpu-scheduler",
+        ):
+            check(words in first, f"no {words} in {first}")
+        eventually(lambda: f'msg="this one leads" identity={holder()}' in one.log(), "it leads")
+        check(f"identity={holder()} " in first, first)
+        with Scheduler(leader_elect=True) as other:
+            words = f'msg="another one leads, this one waits to take over" leader={holder()} '
+            eventually(lambda: words in other.log(), "who waits says so")
+            check("this one leads" not in other.log(), other.log())
 
 
 @test
