@@ -164,10 +164,9 @@ void preempt_sort_pods(const struct cluster *c, uint32_t *pods, uint32_t count)
 		qsort_r(pods, count, sizeof(*pods), pod_compare, (void *)c);
 }
 
-/* What the engine would decide once the victims are gone; the rollback gives them their
- * numbers back. */
-static int decide_without(struct engine *e, const struct request *r, uint32_t node,
-			  const uint32_t *pods, size_t count, struct decision *ret)
+/* The rollback gives the pods their numbers back. */
+int preempt_decide_without(struct engine *e, const struct request *r, uint32_t node,
+			   const uint32_t *pods, size_t count, struct decision *ret)
 {
 	struct plan *plan = plan_begin(e);
 	int rc = plan ? 0 : -ENOMEM;
@@ -188,8 +187,8 @@ static int search_result(struct search *s, struct preemption *ret)
 	int rc = decision ? add_gangs(s) : -ENOMEM;
 
 	if (rc == 0)
-		rc = decide_without(s->engine, s->request, best->node, best->pods.items,
-				    best->pods.len, decision);
+		rc = preempt_decide_without(s->engine, s->request, best->node, best->pods.items,
+					    best->pods.len, decision);
 	if (rc < 0) {
 		free(decision);
 		return rc;

@@ -81,6 +81,12 @@ int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost
 int preempt_find(struct engine *e, const struct request *r, int32_t priority,
 		 struct preemption *ret);
 
+/* On this node, where it does not fit as things are, by waiting alone: as few as suffice of the
+ * pods there that are being deleted and are of lower priority, the most important left out first.
+ * 0 as above; -ENOENT: all of them are not enough; -ENOMEM. */
+int preempt_await(struct engine *e, const struct request *r, int32_t priority, uint32_t node,
+		  struct preemption *ret);
+
 /* For a gang, all or nothing, by the rules of gang.h.  Pods are taken away in the order of
  * their cost (budgets, then priority; within these the leaves with most free GPU first)
  * until the gang fits; then, on each node that it uses, only the cheapest set that makes

@@ -101,6 +101,11 @@ struct victims_gang *victims_gang_of(const struct victims *v, const struct pod *
 int victims_load(struct victims *v, uint32_t node, const struct request *const *members,
 		 uint32_t members_count);
 
+/* What the engine would decide for the node once these pods are gone.  0; -ENOENT: it still does
+ * not fit; -ENOMEM. */
+int preempt_decide_without(struct engine *e, const struct request *r, uint32_t node,
+			   const uint32_t *pods, size_t count, struct decision *ret);
+
 /* Most important first. */
 void preempt_sort_pods(const struct cluster *c, uint32_t *pods, uint32_t count);
 

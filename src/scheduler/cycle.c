@@ -80,6 +80,14 @@ bool unit_is_patient(const struct scheduler *s, const struct unit *unit)
 	return unit->waits_ms && now_ms(s) - unit->waits_ms >= s->reserve_after_ms;
 }
 
+static void room_is_made(struct scheduler *s, struct task *task, enum preempting how)
+{
+	if (how == PREEMPT_ROOM)
+		pending_follow(s->pending, &task->unit.item);
+	else
+		pending_failed(s->pending, &task->unit.item, now_ms(s));
+}
+
 static void make_room(struct scheduler *s, struct task *task, const struct wish *wish)
 {
 	struct strbuf more CLEANUP(strbuf_done) = STRBUF_INIT;
@@ -88,18 +96,41 @@ static void make_room(struct scheduler *s, struct task *task, const struct wish 
 
 	if (how == PREEMPT_NOBODY && unit_is_patient(s, &task->unit))
 		how = preempt_for_task(s, task, wish, true, &more);
-	switch (how) {
-	case PREEMPT_ROOM:
-		pending_follow(s->pending, &task->unit.item);
-		break;
-	case PREEMPT_LATER:
-		pending_failed(s->pending, &task->unit.item, now_ms(s));
-		break;
-	case PREEMPT_NOBODY:
-		unit_waits(s, &task->unit);
-		refuse_request(s, task, wish, more.s);
-		break;
+	if (how != PREEMPT_NOBODY) {
+		room_is_made(s, task, how);
+		return;
 	}
+	unit_waits(s, &task->unit);
+	refuse_request(s, task, wish, more.s);
+}
+
+/* The node for which it was nominated before we began is tried first, and if those who were
+ * asked to go are still there, it waits for them.  False: it is decided as any other. */
+static bool decide_as_before(struct scheduler *s, struct task *task, const struct wish *wish,
+			     const char *version)
+{
+	uint32_t node = preempt_nominated(s, task);
+	enum preempting how;
+	struct decision d;
+
+	task->nominated_before = false;
+	if (node == NODE_NONE)
+		return false;
+	if (engine_score(s->engine, &wish->request, node, &d, NULL) == FITS) {
+		launch(s, task, wish, &d, version);
+		return true;
+	}
+	how = preempt_resume(s, task, wish, node);
+	if (how == PREEMPT_NOBODY && preempt_has_guest(s, node)) {
+		task->nominated_before = true;
+		pending_refused(s->pending, &task->unit.item, 0,
+				WAKE_LOCK | WAKE_POD_LEFT | WAKE_POD_CAME, now_ms(s));
+		return true;
+	}
+	task->nominated_before = how == PREEMPT_LATER;
+	if (how != PREEMPT_NOBODY)
+		room_is_made(s, task, how);
+	return how != PREEMPT_NOBODY;
 }
 
 /* Where it fits as things are, or why not; takes the wish over. */
@@ -111,6 +142,10 @@ static void decide(struct scheduler *s, struct task *task, struct wish *wish, co
 	if (!task->learned)
 		engine_arrived(s->engine, &wish->request);
 	task->learned = true;
+	if (task->nominated_before && decide_as_before(s, task, wish, version)) {
+		wish_release(s->cluster, wish);
+		return;
+	}
 	bool fits = engine_decide(s->engine, &wish->request, &d) == FITS;
 	meters_decided(s->meters, NULL, fits ? METERS_SCHEDULED : METERS_UNSCHEDULABLE,
 		       fits ? d.node : NODE_NONE,

@@ -209,6 +209,9 @@ static void pod_unbound(struct scheduler *s, const struct kube_object *pod,
 	}
 	if (!task)
 		task = task_seen(s, pod);
+	/* Who leads now nominates; we take it over when we do. */
+	if (task && !s->active && !task->nomination)
+		task->nominated_before = task->nomination_told = *view->nominated != '\0';
 	if (task)
 		task_changed(s, task, view->priority, view->gated || view->meta.deleting,
 			     hash_of(pod, object));

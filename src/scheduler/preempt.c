@@ -10,9 +10,13 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "engine/preempt.h"
+#include "kube/cache.h"
+#include "kube/object.h"
+#include "kube/views/pod.h"
 #include "scheduler/evict.h"
 #include "scheduler/meters.h"
 #include "scheduler/residents.h"
+#include "wire/json.h"
 
 #define RESERVATION_MS 10000 /* after which a better one is looked for */
 #define VICTIMS_MS     60000 /* of waiting for them, likewise */
@@ -269,6 +273,16 @@ static int ask_victims(struct nomination *n)
 	return rc;
 }
 
+/* Those who are going already were asked before, or by others. */
+static uint32_t asked_count(const struct nomination *n)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < n->victims.len; i++)
+		count += !n->victims.items[i]->ending;
+	return count;
+}
+
 static enum preempting carry_out(struct scheduler *s, const struct proposal *want,
 				 const struct preemption *p)
 {
@@ -291,7 +305,7 @@ static enum preempting carry_out(struct scheduler *s, const struct proposal *wan
 	}
 	if (!n->reserves) {
 		nominate(n, p);
-		meters_victims(s->meters, p->victims_count);
+		meters_victims(s->meters, asked_count(n));
 	}
 	for (uint32_t i = 0; i < want->count; i++) {
 		want->tasks[i]->nomination = n;
@@ -377,6 +391,79 @@ enum preempting preempt_for_task(struct scheduler *s, struct task *task, const s
 	}
 	task_spec(task, wish, &spec);
 	return carry_out(s, &want, &p);
+}
+
+uint32_t preempt_nominated(const struct scheduler *s, const struct task *task)
+{
+	const struct kube_object *pod = kube_cache_get(s->pods, task->namespace, task->name);
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	struct pod_view view;
+
+	if (!pod || strcmp(pod->uid, task->uid) != 0 || kube_object_parse(pod, &doc) < 0 ||
+	    pod_view_read(json_root(doc), &view, NULL) < 0 || !*view.nominated)
+		return NODE_NONE;
+	return cluster_node_find(s->cluster, view.nominated);
+}
+
+static bool is_any_ending(const struct cluster *c, const struct preemption *p)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < p->victims_count; i++)
+		any |= cluster_pod(c, p->victims[i])->ending;
+	return any;
+}
+
+/* Not all may have been asked before it ended: then the others are now. */
+enum preempting preempt_resume(struct scheduler *s, struct task *task, const struct wish *wish,
+			       uint32_t node)
+{
+	struct preemption p CLEANUP(preemption_done) = { 0 };
+	const struct request *request = &wish->request;
+	struct request there = wish->request;
+	struct pod_spec spec;
+	struct proposal want = { false, &task->unit, &task, &spec, &request, 1 };
+
+	if (!wish->preempts || (there.node != NODE_NONE && there.node != node))
+		return PREEMPT_NOBODY;
+	int rc = preempt_await(s->engine, request, wish->priority, node, &p);
+	if (rc == -ENOENT) {
+		there.node = node;
+		residents_guard(s->residents);
+		rc = preempt_find(s->engine, &there, wish->priority, &p);
+	}
+	if (rc < 0 || !is_any_ending(s->cluster, &p))
+		return PREEMPT_NOBODY;
+	task_spec(task, wish, &spec);
+	return carry_out(s, &want, &p);
+}
+
+bool preempt_has_guest(const struct scheduler *s, uint32_t node)
+{
+	const struct pod *pod;
+
+	for (uint32_t i = cluster_node(s->cluster, node)->first_pod; i != POD_NONE;
+	     i = pod->next) {
+		pod = cluster_pod(s->cluster, i);
+		if (!residents_find(s->residents, pod->uid) && !tasks_find(&s->tasks, pod->uid))
+			return true;
+	}
+	return false;
+}
+
+void preempt_restore(struct scheduler *s)
+{
+	struct map_entry entry;
+
+	for (uint32_t at = 0; map_next(&s->tasks.by_uid, &at, &entry);) {
+		struct task *task = entry.value;
+		struct pending_item *item = &task->unit.item;
+
+		if (!task->nominated_before || item->arrival < ARRIVALS_BEGIN)
+			continue;
+		item->arrival -= ARRIVALS_BEGIN;
+		pending_moved(s->pending, item);
+	}
 }
 
 enum preempting preempt_for_gang(struct scheduler *s, struct gang *gang,

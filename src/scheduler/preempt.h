@@ -31,6 +31,20 @@ enum preempting preempt_for_gang(struct scheduler *s, struct gang *gang,
 				 const struct gang_spec *spec, int32_t priority, bool reserve,
 				 struct strbuf *why);
 
+/* Who led before us may have nominated pods, and asked others to go for them.  These go before
+ * their equals, so that nobody else is given that room.  To be called before the first decision. */
+void preempt_restore(struct scheduler *s);
+/* The node for which it was nominated then; NODE_NONE: none that is still there. */
+uint32_t preempt_nominated(const struct scheduler *s, const struct task *task);
+/* It does not fit there (yet): the room goes on being made.  PREEMPT_NOBODY: none of those who
+ * are in its way is going, so that it is decided as any other. */
+enum preempting preempt_resume(struct scheduler *s, struct task *task, const struct wish *wish,
+			       uint32_t node);
+
+/* Whether somebody has locked GPUs there who is not (or no longer) on the node: that is for
+ * seconds, and who left first leaves the lock behind when nobody is there to give it up. */
+bool preempt_has_guest(const struct scheduler *s, uint32_t node);
+
 /* A pod is gone: if it was a victim, who waits may be decided. */
 void preempt_pod_gone(struct scheduler *s, const char *uid);
 /* The task will not need the room: its victims count again, as far as they are there. */

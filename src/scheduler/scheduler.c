@@ -68,6 +68,7 @@ static void activate(struct scheduler *s)
 	meters_recovered(s->meters, (double)(now_ms(s) - s->lead_ms) / 1e3);
 	claims_activate(s->claims, true);
 	pods_require_locks(s);
+	preempt_restore(s);
 	log_info(s->log, "scheduling", LOG_U64("nodes", cluster_nodes_count(s->cluster)),
 		 LOG_U64("pods", cluster_pods_count(s->cluster)),
 		 LOG_U64("waiting", s->tasks.by_uid.len));
@@ -514,6 +515,7 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 	s->log = options->log;
 	arena_init(&s->arena, ARENA_MAX);
 	rng_seed(&s->rng, options->seed);
+	s->arrivals = ARRIVALS_BEGIN;
 	tasks_init(&s->tasks, rng_next(&s->rng));
 	map_init(&s->gangs.by_name, rng_next(&s->rng));
 	int rc = start(s, err);

@@ -97,6 +97,9 @@ struct hopeless {
 	int32_t priority;
 };
 
+/* Below it is room for those that come before all others of their priority. */
+#define ARRIVALS_BEGIN (UINT64_C(1) << 32)
+
 struct scheduler {
 	struct scheduler_options options;
 	char *names[SCHEDULER_NAMES_MAX];
@@ -128,7 +131,7 @@ struct scheduler {
 	struct hopeless hopeless;
 	struct rng rng;
 	uint64_t epoch;	   /* changes with every change of the engine's cluster */
-	uint64_t arrivals; /* so far */
+	uint64_t arrivals; /* so far, from ARRIVALS_BEGIN on */
 	uint64_t reserve_after_ms, patient_ms, lead_ms, rounds;
 	uv_timer_t *timer; /* frees itself */
 	struct flight *paused, *spare;

@@ -56,6 +56,7 @@ struct task {
 	char *nominated; /* node where its victims are, or NULL */
 	struct nomination *nomination;
 	bool nomination_told;	      /* its status names a node */
+	bool nominated_before;	      /* ... by who led before us, and it was not decided since */
 	bool wrong;		      /* its pod could not be read when its gang was last tried */
 	struct task *next, *previous; /* of those with a message, a ring; NULL: not there */
 };

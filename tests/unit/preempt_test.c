@@ -382,4 +382,50 @@ TEST(costs_compare_part_by_part)
 	CHECK_INT(sum.victims, 4);
 }
 
+/* As outcome(), of waiting on the node alone. */
+static const char *awaited(struct engine *e, struct request r, int32_t priority, const char *node)
+{
+	static char text[512];
+	struct cluster *c = engine_cluster(e);
+	uint64_t before = cluster_digest(c);
+	struct preemption p;
+	int rc = preempt_await(e, &r, priority, cluster_node_find(c, node), &p);
+
+	CHECK(cluster_digest(c) == before);
+	if (rc < 0)
+		return rc == -ENOENT ? "none" : "error";
+	text[0] = '\0';
+	for (uint32_t i = 0; i < p.victims_count; i++) {
+		strcat(text, cluster_pod(c, p.victims[i])->uid);
+		strcat(text, " ");
+	}
+	CHECK_INT(p.cost.victims, p.victims_count);
+	CHECK_STR(cluster_node(c, p.decisions[0].node)->name, node);
+	preemption_done(&p);
+	return text;
+}
+
+TEST(those_who_are_going_anyway_are_awaited)
+{
+	struct engine *e = fleet_new();
+
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 8 });
+	fleet_node(e, "b", (struct fleet_node){ .gpus = 8 });
+	fleet_pod(e, "stays", "a", whole(2), PRIORITY(1));
+	fleet_pod(e, "one", "a", whole(1), ((struct pod_spec){ .priority = 1, .ending = 1 }));
+	fleet_pod(e, "two", "a", whole(2), ((struct pod_spec){ .priority = 2, .ending = 1 }));
+	fleet_pod(e, "three", "a", whole(3), ((struct pod_spec){ .priority = 5, .ending = 1 }));
+	fleet_pod(e, "other", "b", whole(8), PRIORITY(0));
+	CHECK_STR(awaited(e, whole(1), 10, "a"), "one ");
+	CHECK_STR(awaited(e, whole(3), 10, "a"), "two one ");
+	CHECK_STR(awaited(e, whole(4), 10, "a"), "three one ");
+	CHECK_STR(awaited(e, whole(6), 10, "a"), "three two one ");
+	/* Nobody else is asked to go, and whom it may not preempt it does not wait for. */
+	CHECK_STR(awaited(e, whole(7), 10, "a"), "none");
+	CHECK_STR(awaited(e, whole(4), 5, "a"), "none");
+	CHECK_STR(awaited(e, whole(3), 5, "a"), "two one ");
+	CHECK_STR(awaited(e, whole(1), 10, "b"), "none");
+	engine_free(e);
+}
+
 TEST_MAIN()

@@ -15,6 +15,7 @@ from harness.scene import (  # noqa: E402
     ADMIN,
     MERGE,
     PODS,
+    RUNNING,
     claimed,
     delete_all,
     make_claim,
@@ -26,6 +27,7 @@ from harness.scene import (  # noqa: E402
     wait_event,
 )
 from harness.scheduler import (  # noqa: E402
+    Scheduler,
     create,
     delete_pod,
     get_pod,
@@ -47,6 +49,7 @@ def prepare():
     """Priorities."""
     for name, value in (("low", 10), ("middle", 20), ("high", 30)):
         create(CLASSES, {"metadata": {"name": name}, "value": value})
+    create(CLASSES, {"metadata": {"name": "calm"}, "value": 30, "preemptionPolicy": "Never"})
     create(CLASSES, {"metadata": {"name": "meek"}, "value": 40, "preemptionPolicy": "Never"})
 
 
@@ -162,6 +165,82 @@ def the_victims_grace_is_awaited_and_the_place_kept():
         equal(get_pod(f"on-{nominated}"), None, "the victim, when its successor was bound")
         unbound("late")
         equal(len(left()), 2)
+
+
+def nominated_and_killed(victim_s):
+    """A pod that waits for the end of on-gpu-0, and no scheduler."""
+    for name, priority in (("gpu-0", "low"), ("gpu-1", "middle"), ("gpu-2", "middle")):
+        make_pod(
+            f"on-{name}",
+            gpus=8,
+            priorityClassName=priority,
+            nodeSelector={HOST: name},
+            annotations={"kubelet.test/stop-seconds": str(victim_s)},
+        )
+    for name in NODES:
+        wait_bound(f"on-{name}")
+    make_pod("urgent", gpus=8, priorityClassName="high")
+    eventually(
+        lambda: get_pod("urgent")["status"].get("nominatedNodeName") == "gpu-0", "it is nominated"
+    )
+    eventually(
+        lambda: not get_pod("on-gpu-0") or get_pod("on-gpu-0")["metadata"].get("deletionTimestamp"),
+        "on-gpu-0 is asked to go",
+    )
+    the_scheduler().kill()
+
+
+def start_again():
+    """Another scheduler instead of the one that was killed."""
+    RUNNING[0] = Scheduler().wait_ready()
+
+
+@test
+def a_scheduler_that_begins_waits_for_those_who_were_asked_to_go():
+    with scene():
+        nominated_and_killed(20)
+        # The cheapest of all that could be asked to go, if anybody had to be.
+        delete_pod("on-gpu-1")
+        wait_gone("on-gpu-1")
+        foreign("cheap", "gpu-1", gpus=8)
+        make_pod("late", gpus=8)
+        start_again()
+        wait_message("urgent", "waiting for 1 victim to leave, for a place on gpu-0")
+        check(get_pod("on-gpu-0"), "on-gpu-0 was gone too early to tell")
+        pod = wait_bound("urgent", timeout_s=60)
+        equal(pod["spec"]["nodeName"], "gpu-0")
+        check(not get_pod("cheap")["metadata"].get("deletionTimestamp"), "cheap was asked to go")
+        unbound("late")
+
+
+@test
+def room_that_was_made_before_a_scheduler_began_is_for_whom_it_was_made():
+    with scene():
+        nominated_and_killed(2)
+        wait_gone("on-gpu-0")
+        for number in range(4):
+            make_pod(f"equal-{number}", gpus=8, priorityClassName="calm")
+        start_again()
+        equal(wait_bound("urgent")["spec"]["nodeName"], "gpu-0")
+        equal(left(), ["gpu-1", "gpu-2"])
+        for number in range(4):
+            wait_message(f"equal-{number}", "0/3 nodes are available")
+
+
+@test
+def a_nomination_for_a_node_that_is_gone_is_taken_back():
+    with scene():
+        fill("high")
+        the_scheduler().kill()
+        make_pod("lost", gpus=8, priorityClassName="high")
+        status = {"status": {"nominatedNodeName": "gone"}}
+        path = f"{PODS.format('default')}/lost/status"
+        equal(ADMIN.request("PATCH", path, status, MERGE).code, 200)
+        start_again()
+        wait_message("lost", "0/3 nodes are available")
+        equal(get_pod("lost")["status"].get("nominatedNodeName"), None)
+        delete_pod("on-gpu-1")
+        equal(wait_bound("lost")["spec"]["nodeName"], "gpu-1")
 
 
 @test
