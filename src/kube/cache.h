@@ -55,6 +55,7 @@ struct kube_cache_options {
 				  * list, for good.  NULL: of its own */
 	bool optional;		 /* also if the kind is not: one that the server lacks (404)
 				  * counts as empty, and is asked for twice a minute or so */
+	const char *hint;	 /* borrowed: what to do where we have no right; NULL: nothing */
 	const struct log *log;	 /* borrowed: failures, malformed objects.  NULL: silence */
 	kube_changed_fn changed; /* NULL: nobody listens */
 	/* Everything that the server had when the list began is in: once for each list. */

@@ -262,6 +262,15 @@ static void page_is_whole(struct follow *follow, uint64_t now_ms)
 	}
 }
 
+/* The server says what may not be done, and we whose fault that is. */
+static void add_hint(struct follow *follow, const struct kube_reply *reply)
+{
+	size_t len = strlen(follow->trouble);
+	if (reply->reason == KUBE_FORBIDDEN && follow->options->hint)
+		snprintf(follow->trouble + len, sizeof(follow->trouble) - len, ": %s",
+			 follow->options->hint);
+}
+
 static void page_failed(struct follow *follow, uint64_t now_ms, const struct kube_reply *reply)
 {
 	bool first = follow->page.token.len == 0;
@@ -279,6 +288,7 @@ static void page_failed(struct follow *follow, uint64_t now_ms, const struct kub
 		 * with a token that the server does not understand any more. */
 		bool useless = reply->reason == KUBE_BAD_REQUEST || reply->reason == KUBE_INVALID;
 		fail(follow, now_ms, first || useless ? NEED_LIST : NEED_PAGE, reply->message);
+		add_hint(follow, reply);
 	}
 }
 

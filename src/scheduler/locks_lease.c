@@ -55,17 +55,26 @@ static void requeue_sent(struct cell *cell)
 	}
 }
 
+void lease_rights(const struct locks *locks, char *text, size_t size)
+{
+	snprintf(text, size,
+		 "create namespace %s if it is missing, and let this account get, list, watch, "
+		 "create, update and delete leases there; deploy/rbac does both for "
+		 "gpu-scheduler-locks",
+		 locks->namespace);
+}
+
 const char *lease_trouble(const struct locks *locks, const struct kube_write_result *result,
 			  char *text, size_t size)
 {
 	const struct kube_reply *reply = result->reply;
 
 	if (reply->reason == KUBE_NOT_FOUND)
-		snprintf(text, size, "namespace %s is missing: create it, for the locks lie there",
-			 locks->namespace);
+		snprintf(text, size, "namespace %s is missing, where the locks are to be: %s",
+			 locks->namespace, locks->hint);
 	else if (reply->reason == KUBE_FORBIDDEN)
-		snprintf(text, size, "leases of namespace %s may not be written: %s",
-			 locks->namespace, reply->message);
+		snprintf(text, size, "leases of namespace %s may not be written (%s): %s",
+			 locks->namespace, locks->hint, reply->message);
 	else
 		snprintf(text, size, "%s", reply->message);
 	return text;

@@ -158,8 +158,10 @@ int locks_new(const struct locks_options *options, struct locks **ret, struct er
 	uv_timer_init(kube_loop(options->client), &locks->flush);
 	uv_timer_init(kube_loop(options->client), &locks->tick);
 	locks->flush.data = locks->tick.data = locks;
+	lease_rights(locks, locks->hint, sizeof(locks->hint));
 	struct kube_cache_options cache = { .kind = &kube_kinds[KUBE_LEASE],
 					    .namespace = locks->namespace,
+					    .hint = locks->hint,
 					    .keep = lease_keep,
 					    .log = options->log,
 					    .changed = changed,

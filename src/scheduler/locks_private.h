@@ -202,6 +202,7 @@ struct locks {
 	uint64_t serial;
 	uint32_t records, writes, doomed;
 	bool synced, ready, active, closing;
+	char hint[512];	   /* what to do where Leases are refused: lease_rights() */
 	bool trouble_told; /* why nothing can be written was said once */
 };
 
@@ -261,6 +262,8 @@ void lease_head(struct strbuf *out, const struct locks *locks, const char *name,
 /* locks_lease.c */
 void cell_touch(struct cell *cell); /* is looked at before the loop sleeps */
 void cell_flush(struct cell *cell);
+/* Who has to do what, so that we can write Leases there. */
+void lease_rights(const struct locks *locks, char *text, size_t size);
 const char *lease_trouble(const struct locks *locks, const struct kube_write_result *result,
 			  char *text, size_t size);
 

@@ -68,7 +68,13 @@ def a_namespace_that_is_not_there_is_named_and_waited_for():
 def rights_that_are_missing_are_told():
     """The account of the scheduler may write Leases in the usual namespace alone."""
     scheduler = Scheduler("--lock-namespace", "elsewhere")
-    eventually(lambda: "elsewhere" in scheduler.log() and "forbidden" in scheduler.log(), "it says")
+    words = "create namespace elsewhere if it is missing, and let this account get, list, watch,"
+    eventually(lambda: words in scheduler.log(), "it says what to do")
+    eventually(lambda: scheduler.log().count("resource=leases") >= 3, "it has tried again")
+    told = [line for line in scheduler.log().splitlines() if "level=warn" in line]
+    equal(len(told), 1, f"{told}")
+    status, why = scheduler.get("/readyz")
+    check(status == 503 and words in why, f"{status}: {why}")
     scheduler.stop()
 
 
