@@ -17,6 +17,9 @@
 #define JSON_TYPE "application/json"
 #define TEXT_TYPE "text/plain; charset=utf-8"
 
+/* An API server has some hundred at most.  Each costs 27 KiB, which are not given back. */
+#define CONNECTIONS_DEFAULT 1024
+
 struct webhook_server {
 	struct webhook_server_options options; /* texts are not kept */
 	struct httpd *httpd;
@@ -179,7 +182,9 @@ int webhook_server_new(const struct webhook_server_options *options, struct webh
 					    .certs_changed = certs_changed,
 					    .context = server,
 					    .max_body = WEBHOOK_BODY_MAX,
-					    .max_connections = options->max_connections,
+					    .max_connections = options->max_connections
+								       ? options->max_connections
+								       : CONNECTIONS_DEFAULT,
 					    .idle_ms = options->idle_ms,
 					    .request_ms = options->request_ms,
 					    .certs_ms = options->certs_ms };

@@ -29,7 +29,7 @@ struct webhook_server_options {
 	/* After each review, when what the lookup of `reviews` has found may go; or NULL. */
 	void (*reviewed)(void *context);
 	void *context;
-	/* As in wire/httpd.h; 0: its defaults. */
+	/* As in wire/httpd.h; 0: its defaults, but 1024 connections. */
 	uint32_t max_connections, idle_ms, request_ms, certs_ms;
 };
 

@@ -15,6 +15,7 @@
 #define MAX_CONNECTIONS_DEFAULT 4096
 #define IDLE_MS_DEFAULT		120000
 #define REQUEST_MS_DEFAULT	10000
+#define CROWDED_PART		10 /* of request_ms */
 #define CERTS_MS_DEFAULT	1000
 #define PIECE_MAX		((size_t)8 << 10) /* a buffer for a body grows by that */
 #define FRUITLESS_MAX		5 /* runs, each after twice the time of the one before: 32 ms */
@@ -134,6 +135,7 @@ static void options_copy(struct httpd *httpd, const struct httpd_options *option
 	own->max_connections = or_default(own->max_connections, MAX_CONNECTIONS_DEFAULT);
 	own->idle_ms = or_default(own->idle_ms, IDLE_MS_DEFAULT);
 	own->request_ms = or_default(own->request_ms, REQUEST_MS_DEFAULT);
+	own->crowded_ms = or_default(own->crowded_ms, own->request_ms / CROWDED_PART);
 	own->certs_ms = or_default(own->certs_ms, CERTS_MS_DEFAULT);
 }
 

@@ -23,7 +23,9 @@
  * 431 past it), a body (413), the bodies of all requests at once (503).  Time is bounded
  * too: a request that has not arrived whole in request_ms is answered with 408, where its
  * first line has come, and cut off, as is who takes longer than that to read the answer,
- * or to greet.  What is no HTTP is answered with 400.
+ * or to greet.  While there are as many connections as may be, all that has to be done in
+ * crowded_ms, so that clients who say nothing keep the others out for no longer than that.
+ * What is no HTTP is answered with 400.
  */
 #ifndef GS_WIRE_HTTPD_H
 #define GS_WIRE_HTTPD_H
@@ -90,6 +92,7 @@ struct httpd_options {
 	uint32_t max_connections;
 	uint32_t idle_ms;    /* between two requests; 0: 120 s, longer than clients wait */
 	uint32_t request_ms; /* to greet and send one, and to read the answer; 0: 10 s */
+	uint32_t crowded_ms; /* the same while there are max_connections; 0: a tenth of it */
 	uint32_t certs_ms;   /* between two looks at the files; 0: 1 s */
 };
 

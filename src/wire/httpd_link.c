@@ -33,10 +33,17 @@ static void list_append(struct httpd_links *list, struct httpd_link *link)
 	list->last = link;
 }
 
+static bool is_crowded(const struct httpd *httpd)
+{
+	return httpd->connections >= httpd->options.max_connections;
+}
+
 static uint64_t due_of(const struct httpd *httpd, const struct httpd_link *link)
 {
-	return link->since_ms +
-	       (link->phase == HTTPD_IDLE ? httpd->options.idle_ms : httpd->options.request_ms);
+	uint32_t busy_ms =
+		is_crowded(httpd) ? httpd->options.crowded_ms : httpd->options.request_ms;
+
+	return link->since_ms + (link->phase == HTTPD_IDLE ? httpd->options.idle_ms : busy_ms);
 }
 
 /* The timer is moved only if it would come too late: one that comes early finds nothing
@@ -148,6 +155,15 @@ static void link_use_tls(struct httpd_link *link)
 	link->httpd->greeting++;
 }
 
+/* For the next one: who is idle goes; else whoever takes too long, and that soon. */
+static void make_room(struct httpd *httpd)
+{
+	if (httpd->idle.first)
+		cut(httpd->idle.first);
+	else if (httpd->busy.first)
+		expect(httpd, due_of(httpd, httpd->busy.first));
+}
+
 static void link_open(struct httpd *httpd, struct MHD_Connection *connection, void **ret)
 {
 	struct httpd_link *link = calloc(1, sizeof(*link));
@@ -161,8 +177,9 @@ static void link_open(struct httpd *httpd, struct MHD_Connection *connection, vo
 		link_use_tls(link);
 	link->phase = HTTPD_WAITING; /* in no list yet */
 	httpd_link_phase(link, HTTPD_BUSY);
-	if (++httpd->connections >= httpd->options.max_connections && httpd->idle.first)
-		cut(httpd->idle.first); /* so that there is room for the next */
+	httpd->connections++;
+	if (is_crowded(httpd))
+		make_room(httpd);
 }
 
 static void link_close(struct httpd_link *link)

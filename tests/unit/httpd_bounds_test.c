@@ -380,6 +380,38 @@ TEST(who_has_been_idle_for_longest_makes_room)
 	stand_close(&stand);
 }
 
+/* Without it they would keep others out for request_ms, and come again. */
+TEST(in_a_crowd_who_takes_long_makes_room)
+{
+	static const char *const begins[] = {
+		"",
+		"GET /he",
+		"GET /hello HTTP/1.1\r\nHost: x\r\n",
+		"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
+	};
+	struct caller *callers[ARRAY_SIZE(begins)];
+	struct stand stand;
+
+	stand_open(&stand, &(struct httpd_options){ .max_connections = ARRAY_SIZE(begins),
+						    .request_ms = 3600000,
+						    .crowded_ms = 50 });
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		callers[i] = stand_call(&stand, begins[i]);
+	stand_still_serves(&stand);
+	caller_wait_end(callers[0]);
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		caller_free(callers[i]);
+	while (httpd_connections(stand.httpd))
+		stand_turn(&stand);
+	/* Alone again, a client has its time. */
+	callers[0] = stand_call(&stand, "GET /he");
+	stand_pass(&stand, 200);
+	CHECK(caller_say(callers[0], &HELLO[7]));
+	CHECK_INT(caller_read(callers[0]), 200);
+	caller_free(callers[0]);
+	stand_close(&stand);
+}
+
 #define IDLE_CALLERS 1000
 
 static bool may_open(rlim_t count)
