@@ -130,11 +130,10 @@ int guard_variables(const struct json *container, const uint32_t *given, struct 
 	return 0;
 }
 
-static bool same_member(const struct json *old, const struct json *object, const char *part,
-			const char *key)
+/* Both there and the same, or neither. */
+static bool is_same(const struct json *a, const struct json *b)
 {
-	return json_equal(json_get(old, "metadata", part, key),
-			  json_get(object, "metadata", part, key));
+	return a && b ? json_equal(a, b) : a == b;
 }
 
 bool guard_ids_moved(const struct json *old, const struct json *object)
@@ -151,8 +150,9 @@ bool guard_ids_moved(const struct json *old, const struct json *object)
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(sources); i++)
-		if (!same_member(old, object, sources[i].part, sources[i].key))
+		if (!is_same(json_get(old, "metadata", sources[i].part, sources[i].key),
+			     json_get(object, "metadata", sources[i].part, sources[i].key)))
 			return true;
-	return !json_equal(json_get(old, "metadata", "ownerReferences"),
-			   json_get(object, "metadata", "ownerReferences"));
+	return !is_same(json_get(old, "metadata", "ownerReferences"),
+			json_get(object, "metadata", "ownerReferences"));
 }

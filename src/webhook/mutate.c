@@ -108,16 +108,17 @@ static void open_missing(struct patch *patch, const struct json *parent, struct 
 	patch_end(patch);
 }
 
+static const char *const resource_lists[] = { "limits", "requests" };
+
 /* One token of the agent's, for which the kubelet calls it before the container starts. */
 static void add_slot(struct patch *patch, const struct json *container, struct patch_path at)
 {
 	const struct json *resources = json_get(container, "resources");
 	struct patch_path below = patch_key(at, "resources");
-	static const char *const parts[] = { "limits", "requests" };
 
-	for (unsigned i = 0; i < ARRAY_SIZE(parts); i++) {
-		const struct json *part = json_get(resources, parts[i]);
-		struct patch_path list = patch_key(below, parts[i]);
+	for (unsigned i = 0; i < ARRAY_SIZE(resource_lists); i++) {
+		const struct json *part = json_get(resources, resource_lists[i]);
+		struct patch_path list = patch_key(below, resource_lists[i]);
 
 		if (is_one(json_get(part, RESOURCE_SLOT)))
 			continue;
@@ -128,6 +129,18 @@ static void add_slot(struct patch *patch, const struct json *container, struct p
 				       json_get(part, RESOURCE_SLOT)),
 			     "1");
 		patch_end(patch);
+	}
+}
+
+/* The agent would not let it start: nobody decides about a container that gets no GPU.  We
+ * may have put it there ourselves, before another webhook added a container with limits. */
+static void remove_slot(struct patch *patch, const struct json *container, struct patch_path at)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(resource_lists); i++) {
+		struct patch_path list = patch_key(patch_key(at, "resources"), resource_lists[i]);
+
+		if (json_get(container, "resources", resource_lists[i], RESOURCE_SLOT))
+			patch_remove(patch, patch_key(list, RESOURCE_SLOT));
 	}
 }
 
@@ -144,8 +157,8 @@ static void inject(const struct mutation *m, const struct json *container, struc
 	else
 		variables_make_none(m->options, &variables);
 	env_patch(m->ruling, container, at, &variables);
-	if (gets && m->options->injection == INJECTION_CDI)
-		add_slot(patch, container, at);
+	if (m->options->injection == INJECTION_CDI)
+		(gets ? add_slot : remove_slot)(patch, container, at);
 	patch_guard(patch, at, NULL);
 }
 
@@ -157,7 +170,9 @@ static void inject_all(const struct mutation *m)
 		struct json_iter iter = json_items(m->a->object, "spec", container_lists[i]);
 		const struct json *container;
 
-		for (size_t j = 0; (container = json_next(&iter)); j++)
+		/* A patch that has grown too large gets no better. */
+		for (size_t j = 0;
+		     !patch_is_full(&m->ruling->patch) && (container = json_next(&iter)); j++)
 			if (json_type(container) == JSON_OBJECT)
 				inject(m, container, patch_index(list, j));
 	}

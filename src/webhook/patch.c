@@ -120,6 +120,11 @@ bool patch_is_empty(const struct patch *patch)
 	return !patch->writer.out;
 }
 
+bool patch_is_full(const struct patch *patch)
+{
+	return patch->text.failed;
+}
+
 const char *patch_text(struct patch *patch, size_t *len)
 {
 	assert(!patch_is_empty(patch) && !patch->open);

@@ -72,6 +72,9 @@ void patch_guard(struct patch *patch, struct patch_path path, const char *value)
 
 bool patch_is_empty(const struct patch *patch);
 
+/* Whether something did not fit: patch_text() is going to be NULL. */
+bool patch_is_full(const struct patch *patch);
+
 /* The text, closed; nothing can be added any more.  NULL: it did not fit. */
 const char *patch_text(struct patch *patch, size_t *len);
 

@@ -85,8 +85,10 @@ TEST(a_patch_that_grows_too_large_is_none)
 	struct patch patch CLEANUP(patch_done) = PATCH_INIT;
 	struct patch_path at = patch_key(PATCH_ROOT, "a");
 
+	CHECK(!patch_is_full(&patch));
 	for (size_t i = 0; i < PATCH_MAX / 16; i++)
 		patch_remove(&patch, at);
+	CHECK(patch_is_full(&patch));
 	CHECK(!text_of(&patch));
 }
 

@@ -130,6 +130,34 @@ TEST(ephemeral_containers_that_are_there_do_not_keep_others_out)
 	stage_done(&s);
 }
 
+#define CHOSEN(metadata)                                                               \
+	"{metadata: {" metadata "}, spec: {schedulerName: gpu-scheduler, containers: " \
+	"[{name: a, env: [{name: CUDA_VISIBLE_DEVICES, value: \"7\"}]}]}}"
+
+/* They were there before the webhook was. */
+TEST(pods_with_devices_of_their_own_may_change_in_other_ways)
+{
+	static const struct {
+		const char *object;
+		int outcome;
+	} rows[] = {
+		{ CHOSEN("labels: {x: y}, finalizers: [f]"), WEBHOOK_UNTOUCHED },
+		{ CHOSEN("annotations: {gpu-scheduling-map: \"0=n:0\"}"), WEBHOOK_REFUSED },
+		{ CHOSEN("labels: {apps.kubernetes.io/pod-index: \"1\"}"), WEBHOOK_REFUSED },
+	};
+	struct stage s;
+
+	stage_guards(&s);
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct stage_review review = { .operation = "UPDATE",
+					       .object = rows[i].object,
+					       .old = CHOSEN("") };
+
+		CHECK_INT(stage_run(&s, WEBHOOK_VALIDATE, &review), rows[i].outcome);
+	}
+	stage_done(&s);
+}
+
 /* A NUL ends a string in C and not in JSON. */
 TEST(a_nul_does_not_hide_what_follows_it)
 {
