@@ -17,6 +17,7 @@ struct memo {
 	uint32_t bucket; /* 0: nothing is remembered here */
 	bool near;
 	enum verdict verdict;
+	int64_t has; /* explain_has() */
 	struct explain_miss miss;
 };
 
@@ -63,12 +64,14 @@ static enum verdict walk_verdict(struct walk *w, uint32_t node)
 	if (!memo->bucket || memo->bucket != bucket) {
 		memo->bucket = bucket;
 		memo->verdict = fit_node(w->cluster, w->request, node);
+		memo->has = explain_has(w->cluster, w->request, node, memo->verdict);
 		memo->miss.verdict = memo->verdict;
 		memo->near = w->winner == NODE_NONE && memo->verdict != FITS &&
 			     explain_near(w->cluster, w->request, node, &memo->miss);
 	}
 	if (memo->near)
 		consider_miss(w, node, &memo->miss);
+	w->ret->most[memo->verdict] = MAX(w->ret->most[memo->verdict], memo->has);
 	return memo->verdict;
 }
 
@@ -131,6 +134,8 @@ enum verdict explain_request(struct engine *e, const struct request *r, struct e
 
 	memset(ret, 0, sizeof(*ret));
 	ret->miss.node = NODE_NONE;
+	for (unsigned i = 0; i < VERDICT_COUNT; i++)
+		ret->most[i] = EXPLAIN_UNKNOWN;
 	if (v == FITS)
 		w.winner = decision.node;
 	for (uint32_t i = 0; i < cluster_nodes_end(w.cluster); i++)
@@ -148,6 +153,19 @@ static int reason_compare(const void *a, const void *b)
 	snprintf(first, sizeof(first), "%u %s", (unsigned)x->nodes, x->text);
 	snprintf(second, sizeof(second), "%u %s", (unsigned)y->nodes, y->text);
 	return strcmp(first, second);
+}
+
+static void reason_text(struct engine *e, const struct request *r, const struct explanation *x,
+			struct explain_reason *reason)
+{
+	struct strbuf figures CLEANUP(strbuf_done) = STRBUF_INIT;
+	size_t len;
+
+	verdict_text(reason->verdict, r, reason->text, EXPLAIN_TEXT_MAX);
+	explain_figures(engine_cluster(e), r, reason->verdict, x->most[reason->verdict], &figures);
+	len = strlen(reason->text);
+	if (figures.len < EXPLAIN_TEXT_MAX - len)
+		snprintf(reason->text + len, EXPLAIN_TEXT_MAX - len, "%s", figures.s);
 }
 
 uint32_t explain_reasons(struct engine *e, const struct request *r, const struct explanation *x,
@@ -171,7 +189,7 @@ uint32_t explain_reasons(struct engine *e, const struct request *r, const struct
 			continue;
 		ret[count].nodes = nodes;
 		ret[count].verdict = (enum verdict)v;
-		verdict_text((enum verdict)v, r, ret[count++].text, EXPLAIN_TEXT_MAX);
+		reason_text(e, r, x, &ret[count++]);
 	}
 	qsort(ret, count, sizeof(*ret), reason_compare);
 	return count;

@@ -4,7 +4,7 @@
  * Events, the command line and the dashboard all say what is said here:
  *
  *	0/12 nodes are available: 3 node(s) had untolerated taint(s), 4 NVLink bandwidth
- *	below 400 GB/s, 5 Insufficient GPU memory.
+ *	below 400 GB/s, 5 Insufficient free GPUs (asked for 6, at most 3 free on one node).
  *
  * is kube-scheduler's own form: each "count reason", in the order of these strings.
  *
@@ -21,6 +21,8 @@
 #define EXPLAIN_TOP	    4 /* the winner and its runners-up */
 #define EXPLAIN_REASONS_MAX (VERDICT_COUNT + EXTENDED_MAX)
 #define EXPLAIN_TEXT_MAX    352 /* a resource may have a name of 317 */
+
+#define EXPLAIN_UNKNOWN (-1) /* there is no such figure */
 
 struct strbuf;
 
@@ -41,10 +43,11 @@ struct explain_miss {
 };
 
 struct explanation {
-	uint32_t nodes;				/* in the cluster */
-	uint32_t by_verdict[VERDICT_COUNT];	/* each as fit_node() says; sum is `nodes` */
-	uint32_t by_extended[EXTENDED_MAX];	/* NO_EXTENDED by entry of the request */
-	uint32_t top_count;			/* 0: it fits nowhere */
+	uint32_t nodes;			    /* in the cluster */
+	uint32_t by_verdict[VERDICT_COUNT]; /* each as fit_node() says; sum is `nodes` */
+	uint32_t by_extended[EXTENDED_MAX]; /* NO_EXTENDED by entry of the request */
+	int64_t most[VERDICT_COUNT];	    /* explain_has() of those nodes, or EXPLAIN_UNKNOWN */
+	uint32_t top_count;		    /* 0: it fits nowhere */
 	struct explain_choice top[EXPLAIN_TOP]; /* [0] is what engine_decide() chose */
 	struct explain_miss miss;		/* only if it fits nowhere */
 };
@@ -68,6 +71,15 @@ void explain_refusal(struct engine *e, const struct request *r, const struct exp
 		     struct strbuf *out);
 /* "node-7 lacks 2000 milli CPU", or nothing if there is no near miss. */
 void explain_miss(struct engine *e, const struct explanation *x, struct strbuf *out);
+
+/* What the node, which refused with `v`, has of the GPU that is asked for; EXPLAIN_UNKNOWN
+ * where that is no single figure. */
+int64_t explain_has(const struct cluster *c, const struct request *r, uint32_t node,
+		    enum verdict v);
+
+/* " (asked for 6, at most 3 free on one node)", for the largest of explain_has(). */
+void explain_figures(const struct cluster *c, const struct request *r, enum verdict v,
+		     int64_t most, struct strbuf *out);
 
 /* One sentence why the winner won: "node-3, GPUs 0-3: best of 128 nodes, ...". */
 void explain_why(struct engine *e, const struct request *r, const struct explanation *x,

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/strbuf.h"
+#include "engine/explain.h"
 
 #define WORDS_MAX      96
 #define ROOM_WORDS_MAX 256
@@ -68,31 +70,52 @@ static enum verdict most_frequent(const uint32_t by_verdict[VERDICT_COUNT])
 	return most;
 }
 
-/* "13 node(s) had too few GPUs", "Insufficient cpu on 13 nodes". */
-static size_t verdict_words(const struct request *r, enum verdict v, uint32_t nodes, char *words,
-			    size_t size)
+/* "13 node(s) had too few GPUs (asked for 9, ...)", "Insufficient cpu on 13 nodes". */
+static size_t verdict_words(const struct gang_planner *g, enum verdict v, uint32_t nodes,
+			    int64_t most, char *words, size_t size)
 {
+	struct strbuf figures CLEANUP(strbuf_done) = STRBUF_INIT;
 	char text[GANG_REASON_MAX];
 	int len;
 
-	verdict_text(v, r, text, sizeof(text));
+	verdict_text(v, g->request, text, sizeof(text));
+	explain_figures(g->cluster, g->request, v, most, &figures);
 	if (strncmp(text, "node(s)", strlen("node(s)")) == 0)
-		len = snprintf(words, size, "%u %s", nodes, text);
+		len = snprintf(words, size, "%u %s%s", nodes, text, figures.s);
 	else
-		len = snprintf(words, size, "%s on %u node%s", text, nodes, nodes == 1 ? "" : "s");
+		len = snprintf(words, size, "%s on %u node%s%s", text, nodes,
+			       nodes == 1 ? "" : "s", figures.s);
 	return MIN((size_t)MAX(len, 0), size - 1);
+}
+
+/* What each node would say if nothing ran there, and the most that one has of what it lacks. */
+static void count_empty(struct gang_planner *g, uint32_t by_verdict[VERDICT_COUNT],
+			int64_t most[VERDICT_COUNT])
+{
+	for (int v = 0; v < VERDICT_COUNT; v++)
+		most[v] = EXPLAIN_UNKNOWN;
+	for (uint32_t node = 0; node < cluster_nodes_end(g->cluster); node++) {
+		enum verdict v;
+
+		if (!cluster_node(g->cluster, node)->name)
+			continue;
+		v = gang_empty_verdict(g, node);
+		by_verdict[v]++;
+		/* Of the others it is what is free now. */
+		if (v == NO_GPU || v == WRONG_MODEL)
+			most[v] = MAX(most[v], explain_has(g->cluster, g->request, node, v));
+	}
 }
 
 /* No node could ever hold a member: what is in the way, the most frequent first. */
 static void say_no_node(struct gang_planner *g)
 {
 	uint32_t by_verdict[VERDICT_COUNT] = { 0 };
+	int64_t most[VERDICT_COUNT];
 	char *reason = g->result->reason;
 	size_t size = sizeof(g->result->reason), len;
 
-	for (uint32_t node = 0; node < cluster_nodes_end(g->cluster); node++)
-		if (cluster_node(g->cluster, node)->name)
-			by_verdict[gang_empty_verdict(g, node)]++;
+	count_empty(g, by_verdict, most);
 	if (!cluster_nodes_count(g->cluster)) {
 		say(g, "gang of %u: there are no nodes", g->all_members);
 		return;
@@ -107,7 +130,7 @@ static void say_no_node(struct gang_planner *g)
 		if (v == FITS || len + 2 >= size)
 			break;
 		len += (size_t)snprintf(reason + len, size - len, "%s", i ? ", " : ": ");
-		len += verdict_words(g->request, v, by_verdict[v], reason + len, size - len);
+		len += verdict_words(g, v, by_verdict[v], most[v], reason + len, size - len);
 		by_verdict[v] = 0;
 	}
 }

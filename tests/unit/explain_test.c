@@ -95,9 +95,50 @@ TEST(refusals_are_grouped_counted_and_sorted_as_text)
 	add_nodes(e, "cordoned", 10, (struct fleet_node){ .gpus = 1, .unschedulable = true });
 	add_nodes(e, "plain", 2, (struct fleet_node){ 0 });
 	CHECK_STR(refusal(e, r), "0/20 nodes are available: 10 node(s) were unschedulable, "
-				 "2 node(s) had too few GPUs, "
+				 "2 node(s) had too few GPUs (asked for 1, none there), "
 				 "3 node(s) had untolerated taint(s), "
-				 "5 Insufficient GPU memory.");
+				 "5 Insufficient GPU memory (asked for 8000 MiB, at most "
+				 "4000 MiB free on one GPU).");
+	engine_free(e);
+}
+
+TEST(too_few_gpus_come_with_figures)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	struct request r = whole(6), core = share(600, 0);
+
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 8, .model = "H100" });
+	fleet_node(e, "b", (struct fleet_node){ .gpus = 8, .model = "H100" });
+	fleet_node(e, "c", (struct fleet_node){ .gpus = 4, .model = "V100" });
+	fleet_node(e, "cpu", (struct fleet_node){ 0 });
+	fleet_pod(e, "p", "a", whole(3), (struct pod_spec){ 0 });
+	fleet_pod(e, "q", "b", whole(5), (struct pod_spec){ 0 });
+	CHECK_STR(refusal(e, r),
+		  "0/4 nodes are available: "
+		  "2 Insufficient free GPUs (asked for 6, at most 5 free on one node), "
+		  "2 node(s) had too few GPUs (asked for 6, at most 4 on one node).");
+	/* What one node has beyond the best changes nothing. */
+	fleet_pod(e, "s", "b", whole(1), (struct pod_spec){ 0 });
+	CHECK(strstr(refusal(e, r), "(asked for 6, at most 5 free on one node)"));
+	modelset_add(&r.asks[0].models, cluster_model(c, "V100"));
+	r.asks[0].count = 5;
+	CHECK(strstr(refusal(e, r), "2 node(s) had too few GPUs of the requested model (asked for "
+				    "5 of V100, none there)"));
+	/* Two containers together. */
+	r = whole(4);
+	*request_add_ask(&r, ASK_WHOLE, 2) = r.asks[0];
+	r.asks[1].count = 2;
+	CHECK(strstr(refusal(e, r), "(asked for 6, at most 5 free on one node)"));
+	fleet_pod(e, "t", "a", whole(5), (struct pod_spec){ 0 });
+	fleet_pod(e, "u", "b", whole(2), (struct pod_spec){ 0 });
+	fleet_pod(e, "v", "c", whole(3), (struct pod_spec){ 0 });
+	CHECK(strstr(refusal(e, whole(2)), "3 Insufficient free GPUs (asked for 2, at most 1 "
+					   "free on one node)"));
+	fleet_pod(e, "w", "c", share(500, 0), (struct pod_spec){ 0 });
+	CHECK(strstr(refusal(e, whole(2)), "3 Insufficient free GPUs (asked for 2, none free)"));
+	CHECK(strstr(refusal(e, core), "1 Insufficient GPU core (asked for 60%, at most 50% free "
+				       "on one GPU)"));
 	engine_free(e);
 }
 
@@ -259,7 +300,8 @@ TEST(the_only_node_is_called_that)
 	fleet_node(e, "big", (struct fleet_node){ .gpus = 2 });
 	CHECK_STR(why(e, whole(2)),
 		  "big, GPUs 0-1: the only one of 3 nodes that fits; leaves 0 of 2 GPUs idle");
-	CHECK_STR(refusal(e, whole(2)), "1/3 nodes are available: 2 node(s) had too few GPUs.");
+	CHECK_STR(refusal(e, whole(2)), "1/3 nodes are available: 2 node(s) had too few GPUs "
+					"(asked for 2, at most 1 on one node).");
 	engine_free(e);
 }
 

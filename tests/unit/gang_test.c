@@ -186,7 +186,8 @@ TEST(a_reason_says_what_no_node_has)
 	f.request.asks[0].count = 9;
 	REFUSED(&f, 2);
 	CHECK_STR(f.result.reason, "gang of 2: no node could hold a member even if nothing ran "
-				   "there: 8 node(s) had too few GPUs");
+				   "there: 8 node(s) had too few GPUs (asked for 9, at most 8 "
+				   "on one node)");
 	f.request.asks[0].count = 8;
 	f.request.domain = cluster_domain_find(f.cluster, (const char *[]){ "s1", "l2" }, 2);
 	f.request.needs.cpu_milli = 65000;

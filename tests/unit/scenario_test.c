@@ -449,7 +449,7 @@ TEST(reports_say_who_is_where_and_who_waits)
 	CHECKF(strstr(out.s, "default/a      box, GPU 0: ") != NULL, "%s", out.s);
 	CHECKF(strstr(out.s,
 		      "default/big-0  pending, with 2 more: 0/1 nodes are available: 1 node(s) "
-		      "had too few GPUs.") != NULL,
+		      "had too few GPUs (asked for 9, at most 8 on one node).") != NULL,
 	       "%s", out.s);
 	CHECK(strstr(out.s, "\n1 placed, 3 pending\n") != NULL);
 	strbuf_reset(&out);
