@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "engine/explain.h"
 #include "scheduler/claims.h"
 #include "scheduler/scheduler_private.h"
@@ -78,6 +79,19 @@ static void set_asked(struct scheduler *s, struct task *task, const struct reque
 	task->asked = asked;
 }
 
+/* Which reasons there are, of however many nodes: all else in the message is figures, and the
+ * name of the node that is nearest. */
+static uint64_t gist_of(const struct explanation *x)
+{
+	uint8_t reasons[VERDICT_COUNT + EXTENDED_MAX];
+
+	for (unsigned v = 0; v < VERDICT_COUNT; v++)
+		reasons[v] = x->by_verdict[v] > 0;
+	for (unsigned i = 0; i < EXTENDED_MAX; i++)
+		reasons[VERDICT_COUNT + i] = x->by_extended[i] > 0;
+	return hash_bytes(reasons, sizeof(reasons), 1);
+}
+
 /* The message for such a request, found anew if anything has changed since the last one. */
 static void explain(struct scheduler *s, const struct request *r, uint64_t hash)
 {
@@ -94,6 +108,7 @@ static void explain(struct scheduler *s, const struct request *r, uint64_t hash)
 	if (miss.len)
 		strbuf_addf(&refusal->message, " Nearest: %s.", miss.s);
 	refusal->wakes = wakes_of(x.by_verdict);
+	refusal->gist = gist_of(&x);
 	refusal->hash = hash;
 	refusal->epoch = s->epoch;
 }
@@ -111,7 +126,7 @@ void refuse_request(struct scheduler *s, struct task *task, const struct wish *w
 	pending_refused(s->pending, &task->unit.item, hash ? hash : 1, s->refusal.wakes,
 			now_ms(s));
 	strbuf_addf(&message, "%s%s%s", s->refusal.message.s, *more ? " " : "", more);
-	report_waits(s, task, message.s, false);
+	report_refused(s, task, message.s, hash_sentence(more, s->refusal.gist));
 }
 
 /* A pod that is wrong in itself, or names what is not there: what can mend it is some object,

@@ -5,12 +5,14 @@
  * autoscalers know that a node is wanted.  A write of the status costs the server more than
  * a Binding and changes the pod's version, so there is only one when the message is another,
  * only a few are on their way at a time, in the background, and none for a pod that is on its
- * way itself.
+ * way itself.  Others' comings and goings change the figures of a message all the time: when
+ * the reasons are the same, the latest figures are told after FIGURES_MS, and each time later.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/attr.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -27,6 +29,8 @@
 #include "wire/json_write.h"
 
 #define TELLING_MAX 8
+#define FIGURES_MS  5000
+#define FIGURES_MAX 6 /* doublings of that */
 
 static void add_event(struct scheduler *s, const struct task *task, bool warning,
 		      const char *reason, const char *action, const char *note)
@@ -48,31 +52,87 @@ static void add_event(struct scheduler *s, const struct task *task, bool warning
 
 static void leave_ring(struct scheduler *s, struct task *task)
 {
+	struct task **ring = task->due_ms ? &s->untold_later : &s->untold;
+
+	task->due_ms = 0;
 	if (!task->next)
 		return;
-	if (s->untold == task)
-		s->untold = task->next == task ? NULL : task->next;
+	if (*ring == task)
+		*ring = task->next == task ? NULL : task->next;
 	task->next->previous = task->previous;
 	task->previous->next = task->next;
 	task->next = task->previous = NULL;
 }
 
-static void join_ring(struct scheduler *s, struct task *task)
+/* Who joins last comes last. */
+static void join_ring(struct task **ring, struct task *task)
 {
-	if (task->next)
-		return;
-	if (!s->untold) {
-		s->untold = task->next = task->previous = task;
+	if (!*ring) {
+		*ring = task->next = task->previous = task;
 		return;
 	}
-	task->next = s->untold;
-	task->previous = s->untold->previous;
+	task->next = *ring;
+	task->previous = (*ring)->previous;
 	task->previous->next = task->next->previous = task;
 }
 
-void report_waits(struct scheduler *s, struct task *task, const char *message, bool is_error)
+/* To be told as soon as it can be. */
+static void tell_soon(struct scheduler *s, struct task *task)
+{
+	if (task->due_ms)
+		leave_ring(s, task);
+	log_info(s->log, "pod waits", LOG_STR("pod", task->key), LOG_STR("why", task->message));
+	add_event(s, task, true, "FailedScheduling", "Scheduling", task->message);
+	task->said = task->told;
+	if (!task->next)
+		join_ring(&s->untold, task);
+	scheduler_kick(s);
+}
+
+static void tell_later(struct scheduler *s, struct task *task)
+{
+	if (task->next)
+		return; /* what is told then is the latest */
+	task->due_ms = now_ms(s) + ((uint64_t)FIGURES_MS << task->figures);
+	task->figures = MIN(task->figures + 1, FIGURES_MAX);
+	if (!s->untold_later || task->due_ms < s->later_ms)
+		s->later_ms = task->due_ms;
+	join_ring(&s->untold_later, task);
+}
+
+static bool may_tell(const struct scheduler *s, const struct task *task)
+{
+	return !task->flight && !task->landed && !task->held && s->active;
+}
+
+static void tell_due(struct scheduler *s)
+{
+	uint64_t now = now_ms(s);
+	struct task *last = s->untold_later ? s->untold_later->previous : NULL, *next;
+
+	if (!last || now < s->later_ms)
+		return;
+	s->later_ms = UINT64_MAX;
+	for (struct task *task = s->untold_later, *at = NULL; at != last; task = next) {
+		at = task;
+		next = task->next;
+		if (task->due_ms > now) {
+			s->later_ms = MIN(s->later_ms, task->due_ms);
+			continue;
+		}
+		leave_ring(s, task);
+		if (!may_tell(s, task))
+			task->told = 0; /* said again when it waits again */
+		else if (task->told != task->said && task->message)
+			tell_soon(s, task);
+	}
+}
+
+static void waits(struct scheduler *s, struct task *task, const char *message, uint64_t gist,
+		  bool is_error)
 {
 	uint64_t hash = hash_bytes(message, strlen(message), is_error ? 3 : 1);
+	bool figures = task->told && gist == task->gist && is_error == task->message_is_error;
 
 	if (*message)
 		claims_waits(s->claims, task->uid, message, false);
@@ -82,12 +142,25 @@ void report_waits(struct scheduler *s, struct task *task, const char *message, b
 	task->message = strdup(message);
 	task->message_is_error = is_error;
 	task->told = hash;
+	task->gist = gist;
 	if (!task->message)
 		return;
-	log_info(s->log, "pod waits", LOG_STR("pod", task->key), LOG_STR("why", message));
-	add_event(s, task, true, "FailedScheduling", "Scheduling", message);
-	join_ring(s, task);
-	scheduler_kick(s);
+	if (figures) {
+		tell_later(s, task);
+		return;
+	}
+	task->figures = 0;
+	tell_soon(s, task);
+}
+
+void report_waits(struct scheduler *s, struct task *task, const char *message, bool is_error)
+{
+	waits(s, task, message, hash_sentence(message, 1), is_error);
+}
+
+void report_refused(struct scheduler *s, struct task *task, const char *message, uint64_t gist)
+{
+	waits(s, task, message, gist, false);
 }
 
 void report_preempts(struct scheduler *s, struct task *task, uint32_t victims)
@@ -102,7 +175,8 @@ void report_preempts(struct scheduler *s, struct task *task, uint32_t victims)
 		strbuf_addf(&message,
 			    "a place is reserved, which it has when %u other pod%s ended", victims,
 			    victims == 1 ? " has" : "s have");
-	report_waits(s, task, message.s, false);
+	/* The node is told with it: another one is no mere figure. */
+	report_refused(s, task, message.s, hash_bytes(message.s, message.len, 2));
 }
 
 /* It begins as kube-scheduler's, to the space after the node: there are tools that read it. */
@@ -272,11 +346,12 @@ static void tell(struct scheduler *s, struct task *task)
 
 void report_tick(struct scheduler *s)
 {
+	tell_due(s);
 	while (s->untold && s->telling < TELLING_MAX) {
 		struct task *task = s->untold;
 
 		leave_ring(s, task);
-		if (!task->flight && !task->landed && !task->held && s->active)
+		if (may_tell(s, task))
 			tell(s, task);
 		else
 			task->told = 0; /* said again when it waits again */

@@ -87,6 +87,7 @@ struct flight {
 /* A request that was refused, as long as nothing changes. */
 struct refusal {
 	uint64_t hash, epoch;
+	uint64_t gist;
 	uint32_t wakes;
 	struct strbuf message;
 };
@@ -137,9 +138,11 @@ struct scheduler {
 	struct flight *paused, *spare;
 	uint32_t flights, spares;
 	struct nomination *nominations;
-	struct map victims;  /* uid -> struct victim */
-	struct task *untold; /* tasks with something to be told, a ring; the oldest */
-	uint32_t telling;    /* writes of status on their way */
+	struct map victims;	   /* uid -> struct victim */
+	struct task *untold;	   /* tasks with something to be told, a ring; the oldest */
+	struct task *untold_later; /* likewise those with other figures, in no order */
+	uint64_t later_ms;	   /* when the first of these is due */
+	uint32_t telling;	   /* writes of status on their way */
 	bool leading, locks_ready, active, draining, freeing;
 	void (*drained)(void *context);
 	void *drained_context;
@@ -236,6 +239,8 @@ uint32_t refuse_wakes(enum verdict verdict);
 
 /* report.c: what people are told. */
 void report_waits(struct scheduler *s, struct task *task, const char *message, bool is_error);
+/* The same; messages with one gist give the same reasons, with other figures. */
+void report_refused(struct scheduler *s, struct task *task, const char *message, uint64_t gist);
 /* `gpus` says which of the node's it has; NULL: none. */
 void report_bound(struct scheduler *s, const struct task *task, const char *node,
 		  const char *gpus);

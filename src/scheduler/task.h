@@ -50,7 +50,11 @@ struct task {
 	bool again;	       /* is due, as soon as what is told of it has been written */
 	/* What is told of it: see report.h. */
 	struct kube_writing *telling; /* a write of its status on its way, or NULL */
-	uint64_t told;		      /* hash of what was told last; 0: nothing */
+	uint64_t told;		      /* hash of what was to be told last; 0: nothing */
+	uint64_t said;		      /* ... and of what was an event last */
+	uint64_t gist;		      /* of `told`: the same for other figures */
+	uint64_t due_ms;	      /* only then is it told; 0: at once */
+	uint8_t figures;	      /* how often nothing but figures was told */
 	char *message;		      /* to be told; NULL: nothing */
 	bool message_is_error;
 	char *nominated; /* node where its victims are, or NULL */

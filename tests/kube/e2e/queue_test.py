@@ -5,6 +5,7 @@
 cluster: --nodes 2 --gpus 8 --history
 """
 import sys
+import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -204,6 +205,47 @@ def what_is_told_is_told_once():
         eventually(lambda: "other" in the_scheduler().log(), "its log")
         equal(condition(get_pod("waits"))["message"], message)
         equal(get_pod("waits")["metadata"]["resourceVersion"], version, "writes")
+
+
+def refusals():
+    """Decisions so far that ended with no."""
+    text = the_scheduler().get("/metrics")[1]
+    lines = [line for line in text.splitlines() if 'result="unschedulable"' in line]
+    return sum(float(line.split()[-1]) for line in lines if "_total" in line)
+
+
+def look_again(name, number):
+    """The pod is decided on once more, because it is another one."""
+    before = refusals()
+    body = {"metadata": {"annotations": {"round": str(number)}, "labels": {"round": str(number)}}}
+    answer = ADMIN.request("PATCH", f"{PODS.format('default')}/{name}", body, MERGE)
+    equal(answer.code, 200, str(answer.text))
+    eventually(lambda: refusals() > before, "it was decided on again")
+
+
+@test
+def figures_alone_are_told_now_and_then():
+    """Who waits is not written to with every pod that comes or goes elsewhere."""
+    with scene():
+        make_pod("full", gpus=8, nodeSelector={HOST: "gpu-1"})
+        make_pod("first", gpus=1, nodeSelector={HOST: "gpu-0"})
+        wait_bound("full")
+        wait_bound("first")
+        began = time.monotonic()
+        make_pod("figures", gpus=8)
+        wait_message("figures", "2 Insufficient free GPUs (asked for 8, at most 7 free on one node)")
+        for number in range(5):
+            make_pod(f"more-{number}", gpus=1, nodeSelector={HOST: "gpu-0"})
+            wait_bound(f"more-{number}")
+            look_again("figures", number)
+        told = the_scheduler().log().count('msg="pod waits" pod=default/figures ')
+        allowed = 1 + (time.monotonic() - began) // 5
+        check(told <= allowed, f"told {told} times, {allowed} were allowed")
+        # Another reason is told at once, and the last figures are not forgotten.
+        wait_message("figures", "(asked for 8, at most 2 free on one node)", timeout_s=60)
+        patch_node("gpu-0", {"spec": {"unschedulable": True}})
+        wait_message("figures", "1 node(s) were unschedulable", "(asked for 8, none free)")
+        patch_node("gpu-0", {"spec": {"unschedulable": None}})
 
 
 def container(**more):
