@@ -300,6 +300,10 @@ static int add_decision(const struct annotations_input *in, struct arena *arena,
 	put_containers(&value, in);
 	strbuf_addf(&value, "},\"attempt\":%" PRIu32 ",\"scheduler\":", in->attempt);
 	strbuf_add_json(&value, in->scheduler, strlen(in->scheduler));
+	if (in->pod_uid) {
+		strbuf_puts(&value, ",\"pod\":");
+		strbuf_add_json(&value, in->pod_uid, strlen(in->pod_uid));
+	}
 	if (in->wish->index != WISH_INDEX_NONE)
 		strbuf_addf(&value, ",\"index\":%" PRIu32, in->wish->index);
 	strbuf_addf(&value, ",\"score\":%" PRId32 "}", d->score);
@@ -312,6 +316,19 @@ static int add_assumed(struct arena *arena, struct annotations *list, struct err
 
 	strbuf_puts(&value, "true");
 	return add(list, arena, KEY_ASSUMED, &value, err);
+}
+
+bool annotation_is_decision(const char *key)
+{
+	static const char *const keys[] = { KEY_ALLOCATED, KEY_VISIBLE_DEVICES, KEY_DECISION,
+					    KEY_ASSUMED };
+
+	if (strncmp(key, KEY_CONTAINER_PREFIX, sizeof(KEY_CONTAINER_PREFIX) - 1) == 0)
+		return true;
+	for (unsigned i = 0; i < ARRAY_SIZE(keys); i++)
+		if (strcmp(keys[i], key) == 0)
+			return true;
+	return false;
 }
 
 static int check_size(const struct annotations *list, size_t existing_bytes, struct err *err)

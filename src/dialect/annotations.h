@@ -18,6 +18,8 @@
  *	{"node":"dgx-07","gpus":[{"id":0,...},{"id":1,...}],
  *	 "containers":{"main":{"gpus":[0,1]}},...}
  *
+ * and for which pod it was made, by uid: a copy of it elsewhere is nobody's decision.
+ *
  * A pod that a map pins has its "index" there too, for pods of a Deployment have it nowhere
  * else.  What a pod carries is read back by decided.h.
  *
@@ -55,6 +57,7 @@ struct annotations_input {
 	const struct wish *wish;
 	const struct decision *decision;
 	const char *scheduler; /* who decided */
+	const char *pod_uid;   /* for whom; NULL: nobody will ask */
 	uint32_t attempt;
 	enum visibility visibility;
 	bool mps;	       /* shares go through MPS, which wants UUIDs */
@@ -79,6 +82,9 @@ struct annotations {
  * illegal; -ENOMEM. */
 int annotations_make(const struct annotations_input *input, struct arena *arena,
 		     struct annotations *ret, struct err *err);
+
+/* Whether only we write such a key. */
+bool annotation_is_decision(const char *key);
 
 /* The key for one container, as the webhook refers to it too.  A name that would make
  * the key too long is cut and its hash appended.  Returns `key`. */

@@ -101,9 +101,18 @@ static int read_holds(const struct json *gpus, struct arena *arena, struct decid
 	return rc;
 }
 
-static int read_all(const struct json *decision, const char *node, struct arena *arena,
+/* A copy of a decision is none: manifests are made from pods that run. */
+static bool is_of_another(const struct json *decision, const struct json *pod)
+{
+	const char *theirs = json_str(decision, "pod"), *uid = json_str(pod, "metadata", "uid");
+
+	return theirs && (!uid || strcmp(theirs, uid) != 0);
+}
+
+static int read_all(const struct json *decision, const struct json *pod, struct arena *arena,
 		    struct decided *ret, struct err *err)
 {
+	const char *node = json_str(pod, "spec", "nodeName");
 	int64_t attempt, index;
 	int rc = string_of(decision, "node", arena, &ret->node, err);
 
@@ -111,6 +120,8 @@ static int read_all(const struct json *decision, const char *node, struct arena 
 		return rc;
 	if (!node || strcmp(ret->node, node) != 0)
 		return wrong("was made for another node", err);
+	if (is_of_another(decision, pod))
+		return wrong("was made for another pod", err);
 	if ((rc = number_of(decision, "attempt", UINT32_MAX, 0, &attempt, err)) < 0 ||
 	    (rc = number_of(decision, "index", UINT32_MAX, DECIDED_INDEX_NONE, &index, err)) < 0)
 		return rc;
@@ -134,5 +145,5 @@ int decided_read(const struct json *pod, struct arena *arena, struct decided *re
 	rc = json_parse(KEY_DECISION, text, strlen(text), &limits, &doc, err);
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : -EINVAL;
-	return read_all(json_root(doc), json_str(pod, "spec", "nodeName"), arena, ret, err);
+	return read_all(json_root(doc), pod, arena, ret, err);
 }

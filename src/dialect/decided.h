@@ -31,7 +31,7 @@ struct decided {
 };
 
 /* Everything lies in the arena.  0; -ENOENT the pod has no decision; -EINVAL it cannot be
- * read, or was made for another node than the pod's; -ENOMEM. */
+ * read, or was made for another node than the pod's or for another pod; -ENOMEM. */
 int decided_read(const struct json *pod, struct arena *arena, struct decided *ret,
 		 struct err *err);
 

@@ -19,6 +19,7 @@
 #include "scheduler/flight.h"
 #include "scheduler/inventory.h"
 #include "scheduler/volume_bind.h"
+#include "wire/json.h"
 
 #define FLIGHT_ARENA_MAX ((size_t)512 << 10)
 #define SPARES_MAX	 1024
@@ -108,6 +109,32 @@ static void drop_unneeded(struct annotations *list)
 	list->count = 1;
 }
 
+/* Keys of ours that a user has written, and that are not written now: a Binding cannot remove
+ * them, but they shall say nothing. */
+static int empty_forged(struct flight *f, struct err *err)
+{
+	const struct kube_object *pod =
+		kube_cache_get(f->scheduler->pods, f->task->namespace, f->task->name);
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	struct annotations *list = f->annotations;
+
+	if (!pod || kube_object_parse(pod, &doc) < 0)
+		return 0;
+	struct json_iter iter = json_members(json_root(doc), "metadata", "annotations");
+	for (struct json_member m; json_next_member(&iter, &m);) {
+		char *key;
+
+		if (!annotation_is_decision(m.key) || annotations_find(list, m.key) ||
+		    list->count == ANNOTATIONS_MAX)
+			continue;
+		key = arena_strndup(&f->arena, m.key, strlen(m.key));
+		if (!key)
+			return err_set(err, ENOMEM, "out of memory");
+		list->items[list->count++] = (struct annotation){ key, "" };
+	}
+	return 0;
+}
+
 static const char *slice_uuid(void *context, uint32_t node, const struct hold *hold)
 {
 	struct flight *f = context;
@@ -128,6 +155,7 @@ static int make_annotations(struct flight *f, const struct wish *wish, const str
 		.wish = wish,
 		.decision = d,
 		.scheduler = wish->scheduler,
+		.pod_uid = f->task->uid,
 		.attempt = f->attempt,
 		.visibility = inventory_visibility(s->inventory, f->node),
 		.mps = inventory_mps(s->inventory, f->node),
@@ -145,7 +173,7 @@ static int make_annotations(struct flight *f, const struct wish *wish, const str
 	if (!d->assignment.count)
 		drop_unneeded(f->annotations);
 	f->decision = annotations_find(f->annotations, KEY_DECISION);
-	return 0;
+	return empty_forged(f, err);
 }
 
 /* What people are told that it has. */

@@ -7,6 +7,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/utf8.h"
+#include "dialect/annotations.h"
 #include "dialect/keys.h"
 #include "webhook/literal.h"
 #include "webhook/variables.h"
@@ -22,15 +23,7 @@
 
 bool guard_is_decision(const char *key)
 {
-	static const char *const keys[] = { KEY_ALLOCATED, KEY_VISIBLE_DEVICES, KEY_DECISION,
-					    KEY_ASSUMED };
-
-	if (strncmp(key, KEY_CONTAINER_PREFIX, sizeof(KEY_CONTAINER_PREFIX) - 1) == 0)
-		return true;
-	for (unsigned i = 0; i < ARRAY_SIZE(keys); i++)
-		if (strcmp(keys[i], key) == 0)
-			return true;
-	return false;
+	return annotation_is_decision(key);
 }
 
 /* The first decision of `one` that the other has not, or has otherwise. */

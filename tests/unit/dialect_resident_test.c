@@ -195,7 +195,7 @@ static int decided(struct bench *b, const char *decision, struct decided *ret)
 	yaml_done(&b->objects);
 	b->objects = (struct yaml)YAML_INIT;
 	snprintf(yaml, sizeof(yaml),
-		 "kind: Pod\nmetadata: {name: p, annotations: {gpu.scheduling/decision:"
+		 "kind: Pod\nmetadata: {name: p, uid: u, annotations: {gpu.scheduling/decision:"
 		 " '%s'}}\nspec: {nodeName: alpha}\n",
 		 decision);
 	CHECKF(yaml_parse("test", yaml, strlen(yaml), NULL, &b->objects, &err) == 0, "%s",
@@ -286,6 +286,20 @@ TEST(decisions_that_cannot_be_are_refused)
 		CHECK(b.err.text[0] != '\0');
 	}
 	CHECK(decided_read(NULL, &b.arena, &back, NULL) == -ENOENT);
+	bench_done(&b);
+}
+
+TEST(a_decision_that_names_another_pod_is_none)
+{
+	struct bench b;
+	struct decided back;
+
+	bench_init(&b);
+	CHECK(decided(&b, "{\"node\":\"alpha\",\"attempt\":7,\"gpus\":[],\"pod\":\"u\"}", &back) ==
+	      0);
+	CHECK(decided(&b, "{\"node\":\"alpha\",\"attempt\":7,\"gpus\":[],\"pod\":\"w\"}", &back) ==
+	      -EINVAL);
+	CHECK_STR(b.err.text, "gpu.scheduling/decision: was made for another pod");
 	bench_done(&b);
 }
 
