@@ -130,8 +130,10 @@ static size_t review_specs(struct webhook *w, struct option_spec *ret)
 		  .list = &w->accounts },
 		{ .name = "injection",
 		  .value = "MODE",
-		  .help = "how GPUs get into containers on the nodes: cdi (default), env,\n"
-			  "external or all",
+		  .help = "how GPUs get into containers. all (default): containers see every\n"
+			  "GPU of the node, CUDA_VISIBLE_DEVICES is what limits them. Where an\n"
+			  "agent on the nodes reports it: cdi (it hands them out), env (NVIDIA's\n"
+			  "runtime does), external (NVIDIA's device plugin does)",
 		  .string = &w->injection },
 		{ .name = "inject",
 		  .value = "WHAT",

@@ -72,7 +72,8 @@ struct webhook_options {
 	const struct dialect_lookup *lookup;
 };
 
-/* The defaults of the options: both names of the scheduler, mode cdi, no accounts. */
+/* The defaults of the options: both names of the scheduler, no accounts, and mode all: what
+ * the scheduler takes a node for that has no agent.  Mode cdi needs one. */
 extern const struct webhook_options webhook_options_default;
 
 /* Takes one value of --inject: "nvidia", "mps", "mps=/run/nvidia/mps" or

@@ -236,6 +236,21 @@ TEST(a_long_name_has_the_key_that_the_scheduler_writes)
 	stage_done(&s);
 }
 
+/* Nodes have an agent, and so slots, only where somebody says that they do: a pod with one
+ * would wait for ever elsewhere. */
+TEST(unless_told_otherwise_containers_have_no_slot)
+{
+	static const struct row rows[] = {
+		{ OURS("containers: [{name: a, " GPU "}]"),
+		  "by gpu-scheduler\na: " VISIBLE("a") " " ORDER "\n" },
+	};
+	struct stage s;
+
+	stage_init(&s);
+	check_rows(&s, rows, ARRAY_SIZE(rows));
+	stage_done(&s);
+}
+
 TEST(in_mode_cdi_such_containers_have_one_slot)
 {
 	static const struct row rows[] = {
@@ -260,6 +275,7 @@ TEST(in_mode_cdi_such_containers_have_one_slot)
 	struct stage s;
 
 	stage_init(&s);
+	s.options.injection = INJECTION_CDI;
 	check_rows(&s, rows, ARRAY_SIZE(rows));
 	stage_done(&s);
 }
@@ -537,6 +553,8 @@ TEST(options_that_contradict_each_other_are_refused)
 
 	CHECK(webhook_options_check(&options, &err) == 0);
 	CHECK(webhook_inject_add(&options, "nvidia", &err) == 0);
+	CHECK(webhook_options_check(&options, &err) == -EINVAL);
+	CHECK(webhook_injection_parse("cdi", &options.injection, &err) == 0);
 	CHECK(webhook_options_check(&options, &err) == 0);
 	CHECK(webhook_injection_parse("all", &options.injection, &err) == 0);
 	CHECK(webhook_options_check(&options, &err) == -EINVAL);

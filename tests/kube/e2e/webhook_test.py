@@ -110,7 +110,7 @@ def clear():
 def containers_see_what_the_scheduler_decided():
     """From kubectl through webhook, scheduler and Binding to the kubelet's environment."""
     clear()
-    with serving("--injection", "all"), scheduling():
+    with serving(), scheduling():
         in_force(bad_pod(), 403, "both configurations are in force")
         spec = {**OURS, "containers": [WITH_GPU, {**WITH_GPU, "name": "b"}, {"name": "c"}]}
         name = create({"spec": spec})["metadata"]["name"]
@@ -133,9 +133,8 @@ def containers_see_what_the_scheduler_decided():
 @test
 def in_mode_cdi_containers_have_a_slot():
     """As limit and request, so that the API server takes it."""
-    with serving(
-        "--set-scheduler", "gpu-scheduler", "--inject", "nvidia", "--inject", "runtimeclass=nvidia"
-    ):
+    inject = ("--inject", "nvidia", "--inject", "runtimeclass=nvidia")
+    with serving("--injection", "cdi", "--set-scheduler", "gpu-scheduler", *inject):
         runtime = {
             "apiVersion": "node.k8s.io/v1",
             "kind": "RuntimeClass",
