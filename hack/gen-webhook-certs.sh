@@ -3,22 +3,35 @@
 #
 # gen-webhook-certs.sh [namespace] - a certificate for the webhook, with openssl and kubectl.
 #
-# Makes an authority and a certificate for the service gpu-scheduler-webhook of the namespace
-# (default gpu-scheduler), puts them into the Secret gpu-scheduler-webhook-cert and, if there
-# are webhook configurations named gpu-scheduler-webhook already, tells them to trust the new
-# authority.  An authority that the Secret had stays trusted until it ends or
-# `gpu-scheduler certs`, which does all this and renews in time, takes over.
-#
-#	hack/gen-webhook-certs.sh default
-#	curl ... | bash -s -- default
-#
-# DAYS (365): how long they are valid.
+# `gpu-scheduler certs` does the same, and renews in time.
 set -euo pipefail
 
 SERVICE=gpu-scheduler-webhook
 SECRET=gpu-scheduler-webhook-cert
 CONFIGURATION=gpu-scheduler-webhook
 DAYS=${DAYS:-365}
+
+usage() {
+	cat <<'TEXT'
+Usage: gen-webhook-certs.sh [NAMESPACE]
+       ... | bash -s -- [NAMESPACE]
+
+Makes an authority and a certificate for the service gpu-scheduler-webhook of the
+namespace (default gpu-scheduler) and puts them into the Secret
+gpu-scheduler-webhook-cert there.  Webhook configurations named gpu-scheduler-webhook
+that call this service are told to trust the authority; where they are applied later,
+run it again.  An authority that the Secret had stays trusted beside the new one.
+
+Environment:
+  DAYS        how long they are valid (default 365)
+  KUBECONFIG  how kubectl reaches the cluster
+TEXT
+}
+
+complain() {
+	echo "gen-webhook-certs.sh: $1" >&2
+	exit "${2:-2}"
+}
 
 # The key of the authority is thrown away with the folder: nobody can sign with it later.
 make_certificates() {
@@ -64,20 +77,24 @@ make_bundle() {
 	fi
 }
 
-# Every webhook of the configuration, if there is one.
+# Every webhook of the configuration, if there is one, that calls our service.  One that calls
+# somebody else must go on trusting that one.
 set_bundle() {
-	local kind=$1 folder=$2 bundle patch='' names name index=0
+	local kind=$1 folder=$2 namespace=$3 bundle patch='' hooks name service index=-1
 	bundle=$(base64 <"$folder/ca.crt" | tr -d '\n')
-	names=$(kubectl get "$kind" "$CONFIGURATION" --ignore-not-found \
-		-o 'jsonpath={range .webhooks[*]}{.name}{"\n"}{end}' </dev/null)
-	for name in $names; do
+	hooks=$(kubectl get "$kind" "$CONFIGURATION" --ignore-not-found -o 'jsonpath='\
+'{range .webhooks[*]}{.name}{" "}{.clientConfig.service.namespace}{"/"}'\
+'{.clientConfig.service.name}{"\n"}{end}' </dev/null)
+	while read -r name service; do
+		index=$((index + 1))
+		[ "$service" = "$namespace/$SERVICE" ] || continue
 		patch+=',{"op":"test","path":"/webhooks/'$index'/name","value":"'$name'"}'
 		patch+=',{"op":"add","path":"/webhooks/'$index'/clientConfig/caBundle"'
 		patch+=',"value":"'$bundle'"}'
-		index=$((index + 1))
-	done
-	[ -z "$patch" ] ||
-		kubectl patch "$kind" "$CONFIGURATION" --type=json -p "[${patch#,}]" </dev/null
+	done <<<"$hooks"
+	[ -n "$patch" ] || return 0
+	kubectl patch "$kind" "$CONFIGURATION" --type=json -p "[${patch#,}]" </dev/null
+	told=$((told + 1))
 }
 
 # By server-side apply: the other one would write the key into an annotation, too.
@@ -95,10 +112,23 @@ leave() {
 	rm -rf "$folder"
 }
 
+# Nothing has been changed when it is the words that are wrong.
+check_words() {
+	case ${1:-} in
+	-h | --help) usage && exit 0 ;;
+	-*) complain "unknown option $1, see --help" ;;
+	esac
+	[ $# -le 1 ] || complain "there is one namespace at most, see --help"
+	[[ ${1-gpu-scheduler} =~ ^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$ ]] ||
+		complain "'$1' is no name of a namespace"
+	[[ $DAYS =~ ^[1-9][0-9]{0,3}$ ]] || complain "DAYS is 1 to 9999, not '$DAYS'"
+}
+
 main() {
-	local namespace=${1:-gpu-scheduler} tool
+	check_words "$@"
+	local namespace=${1:-gpu-scheduler} tool told=0
 	for tool in openssl kubectl base64; do
-		command -v "$tool" >/dev/null || { echo "$tool is missing" >&2 && exit 1; }
+		command -v "$tool" >/dev/null || complain "$tool is missing" 1
 	done
 	umask 077
 	folder=$(mktemp -d)
@@ -109,9 +139,14 @@ main() {
 	make_certificates "$folder" "$namespace" 2>"$folder/openssl.log"
 	make_bundle "$folder" "$namespace"
 	# Who trusts the new authority first never meets a stranger.
-	set_bundle mutatingwebhookconfiguration "$folder"
-	set_bundle validatingwebhookconfiguration "$folder"
+	set_bundle mutatingwebhookconfiguration "$folder" "$namespace"
+	set_bundle validatingwebhookconfiguration "$folder" "$namespace"
 	store "$folder" "$namespace"
+	[ "$told" != 0 ] || cat <<TEXT
+No webhook configuration $CONFIGURATION calls the service $SERVICE of the
+namespace $namespace: start the webhook, then kubectl apply -f
+deploy/webhook/configuration.yaml (with that namespace in it) and run this again.
+TEXT
 }
 
 # Read whole before anything runs, for a script from a pipe must not lose its end to a program

@@ -23,6 +23,7 @@
 #define SECRET_DEFAULT	  "gpu-scheduler-webhook-cert"
 #define HOUR_MS		  UINT64_C(3600000)
 #define AGAIN_MS	  UINT64_C(60000) /* after a failure, where it goes on for ever */
+#define LOOK_MS		  UINT64_C(10000) /* else: what is not told yet refuses pods */
 #define SETTLE_S_MAX	  600
 #define NAMES_OWN	  2 /* <service>.<namespace>.svc, and that in cluster.local */
 
@@ -40,6 +41,8 @@ struct certs_run {
 	struct kube_client *client;
 	struct certs_keep *keep;
 	struct certs_keep_options options;
+	unsigned found;	  /* configurations, in the last round */
+	uint64_t said_ms; /* when it was last said how things are; 0: never, or they went wrong */
 	int exit_code;
 };
 
@@ -123,7 +126,8 @@ static size_t time_specs(struct certs_run *r, struct option_spec *ret)
 		  .number_max = SETTLE_S_MAX },
 		{ .name = "every",
 		  .value = "HOURS",
-		  .help = "look again so often, and do not end (default: once)",
+		  .help = "do not end: look again all the time, so that configurations that\n"
+			  "come later are told, too, and say so often how things are",
 		  .number = &r->every_hours,
 		  .number_min = 1,
 		  .number_max = 24 * 365 },
@@ -151,18 +155,61 @@ static bool parse(struct certs_run *r, int argc, char **argv, int *exit_code)
 	return options_done(&options, argc, argv, NULL, exit_code);
 }
 
+/* Of rounds that come every few seconds nearly all find what the last one left. */
+static bool is_news(struct certs_run *r, const struct certs_kept *kept)
+{
+	uint64_t now_ms = uv_now(&r->loop);
+	bool news = !r->said_ms || kept->renewed || kept->stored || kept->told ||
+		    kept->found != r->found || now_ms - r->said_ms >= r->every_hours * HOUR_MS;
+
+	r->found = kept->found;
+	if (news)
+		r->said_ms = MAX(now_ms, 1);
+	return news;
+}
+
+/* Without the authority in its caBundle the API server trusts nobody, and what guards is
+ * refused: who installs step by step has to hear of the one that is missing. */
+static void report_next(const struct certs_run *r, const struct certs_kept *kept)
+{
+	const char *name = r->options.configuration;
+
+	if (name && !kept->found)
+		log_warn(&r->log, "no webhook configuration is there to be told of it",
+			 LOG_STR("name", name),
+			 LOG_STR("next", r->every_hours
+						 ? "start the webhook, then kubectl apply -f "
+						   "deploy/webhook/configuration.yaml: it will be "
+						   "told within seconds"
+						 : "start the webhook, then kubectl apply -f "
+						   "deploy/webhook/configuration.yaml and run "
+						   "this command again"));
+	else if (!name && !r->configuration && kept->renewed)
+		log_info(&r->log, "no webhook configuration was told of it",
+			 LOG_STR("next", "the same command with --configuration=" SERVICE_DEFAULT
+					 ", once deploy/webhook/configuration.yaml is applied"));
+}
+
 /* What has been done, for people and for logs. */
 static void report(const struct certs_run *r, const struct certs_kept *kept)
 {
-	char until[CLOCK_TEXT_MAX];
+	char until[CLOCK_TEXT_MAX], where[512];
 
+	if (r->folder)
+		snprintf(where, sizeof(where), "%s", r->folder);
+	else
+		snprintf(where, sizeof(where), "Secret %s/%s", r->options.namespace,
+			 r->options.secret);
 	clock_format(kept->until_s * 1000000000, until);
 	if (kept->renewed)
 		log_info(&r->log, "made a certificate", LOG_STR("why", kept->why),
-			 LOG_STR("until", until), LOG_U64("configurations", kept->told));
+			 LOG_STR("where", where), LOG_STR("until", until),
+			 LOG_U64("configurations", kept->found), LOG_U64("changed", kept->told));
 	else
-		log_info(&r->log, "the certificate is good", LOG_STR("until", until),
-			 LOG_U64("configurations", kept->told));
+		log_info(&r->log, "the certificate is good", LOG_STR("where", where),
+			 LOG_STR("until", until), LOG_U64("configurations", kept->found),
+			 LOG_U64("changed", kept->told));
+	report_next(r, kept);
 }
 
 static void start_round(struct certs_run *r);
@@ -195,8 +242,8 @@ static void on_over(uv_timer_t *timer)
 	if (!r->every_hours)
 		stop(r);
 	else
-		uv_timer_start(&r->timer, on_timer,
-			       r->exit_code == CLI_OK ? r->every_hours * HOUR_MS : AGAIN_MS, 0);
+		uv_timer_start(&r->timer, on_timer, r->exit_code == CLI_OK ? LOOK_MS : AGAIN_MS,
+			       0);
 }
 
 static void on_done(void *context, int rc, const struct certs_kept *kept, const struct err *err)
@@ -204,10 +251,12 @@ static void on_done(void *context, int rc, const struct certs_kept *kept, const 
 	struct certs_run *r = context;
 
 	r->exit_code = rc < 0 ? CLI_NO : CLI_OK;
-	if (rc < 0)
+	if (rc < 0) {
 		log_error(&r->log, "the certificate is not in order", LOG_STR("error", err->text));
-	else
+		r->said_ms = 0;
+	} else if (is_news(r, kept)) {
 		report(r, kept);
+	}
 	uv_timer_start(&r->timer, on_over, 0, 0);
 }
 

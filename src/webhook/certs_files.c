@@ -88,7 +88,8 @@ int certs_files_write(const char *folder, const struct certs *certs, struct err 
 	int rc;
 
 	if (mkdir(folder, 0755) < 0 && errno != EEXIST)
-		return err_set(err, errno, "%s: %s", folder, strerror(errno));
+		return err_set(err, errno, "cannot make the folder %s: %s", folder,
+			       strerror(errno));
 	if ((rc = write_file(folder, "ca.crt", &certs->ca, 0644, err)) < 0 ||
 	    (rc = write_file(folder, "tls.key", &certs->key, 0600, err)) < 0)
 		return rc;

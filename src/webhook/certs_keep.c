@@ -235,6 +235,7 @@ static void on_configuration(void *context, const struct kube_write_result *resu
 
 	k->writing = NULL;
 	if (result->reply->reason == KUBE_OK) {
+		k->kept.found++;
 		tell(k, result->reply->body);
 	} else if (result->reply->reason == KUBE_NOT_FOUND) {
 		k->kind++;
@@ -267,6 +268,7 @@ static void plan(struct certs_keep *k)
 	k->plan = (struct certs_plan)CERTS_PLAN_INIT;
 	k->had_one = k->current.cert.len > 0;
 	k->kind = 0;
+	k->kept.found = 0;
 	if (certs_plan(&k->current, &k->options.order, now_s, &k->plan, &err) < 0) {
 		fail(k, &err);
 		return;

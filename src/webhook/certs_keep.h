@@ -30,7 +30,8 @@ struct kube_client;
 struct certs_kept {
 	bool renewed;	 /* there is a new certificate */
 	bool stored;	 /* something was written */
-	unsigned told;	 /* configurations that were changed */
+	unsigned found;	 /* configurations that are there; all of them trust it now */
+	unsigned told;	 /* of these, the ones that did not before */
 	int64_t until_s; /* the end of the certificate */
 	const char *why; /* of the renewal */
 };

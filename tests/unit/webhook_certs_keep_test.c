@@ -134,6 +134,7 @@ TEST(the_first_round_tells_whom_to_trust_and_stores)
 	CHECKF(round.rc == 0, "%s", round.error);
 	CHECK(round.kept.renewed && round.kept.stored);
 	CHECK_INT(round.kept.told, 1);
+	CHECK_INT(round.kept.found, 1);
 	CHECK_INT(round.kept.until_s, NOW_S + 365 * 86400);
 	CHECK_STR(s.lines, "GET " SECRET "/cert\nGET " MUTATE "\nPATCH " MUTATE MANAGER
 			   "\nGET " GUARD "\nPOST " SECRET MANAGER "\n");
@@ -155,6 +156,7 @@ TEST(a_round_with_nothing_to_do_only_reads)
 	struct round round = run_round(&in_secret);
 	CHECKF(round.rc == 0, "%s", round.error);
 	CHECK(!round.kept.renewed && !round.kept.stored && !round.kept.told);
+	CHECK_INT(round.kept.found, 2);
 	CHECK_STR(s.lines, "GET " SECRET "/cert\nGET " MUTATE "\nGET " GUARD "\n");
 	teardown();
 }
@@ -177,6 +179,7 @@ TEST(a_new_authority_is_trusted_before_it_is_used)
 	struct round round = run_round(&in_secret);
 	CHECKF(round.rc == 0, "%s", round.error);
 	CHECK_INT(round.kept.told, 2);
+	CHECK_INT(round.kept.found, 2);
 	CHECK_STR(round.why, "the certificate is not for hook.ml.svc");
 	CHECK_STR(s.lines,
 		  "GET " SECRET "/cert\nGET " MUTATE "\nPATCH " MUTATE MANAGER "\nGET " GUARD

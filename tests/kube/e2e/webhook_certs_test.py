@@ -33,26 +33,47 @@ from harness.webhook import (  # noqa: E402
     configure,
     dry,
     install,
+    keeping,
     mount,
     serving,
     variables,
 )
 
+NEXT = "kubectl apply -f deploy/webhook/configuration.yaml"
+SCRIPT = ROOT / "hack/gen-webhook-certs.sh"
+
 
 @test
 def certificates_are_made_once_with_few_rights():
-    """A first round makes them, a second one has nothing to do."""
+    """Each round does what is left to do, and says what people have to do next."""
+    said = certs()
+    check("made a certificate" in said and NEXT in said, said)
     kubectl("create", "-f", str(ROOT / "deploy/webhook/configuration.yaml"))
     equal(set(bundles()), {0})
-    check("made a certificate" in certs(), "the first round")
+    said = certs()
+    check("configurations=2 changed=2" in said and NEXT not in said, said)
     equal(set(bundles()), {1})
     secret = ALICE.get(SECRET).json
     equal(secret["type"], "kubernetes.io/tls")
     equal(sorted(secret["data"]), ["ca.crt", "tls.crt", "tls.key"])
-    check("is good" in certs(), "the second round")
+    said = certs()
+    check("is good" in said and "configurations=2 changed=0" in said, said)
     equal(
         ALICE.get(SECRET).json["metadata"]["resourceVersion"], secret["metadata"]["resourceVersion"]
     )
+
+
+@test
+def configurations_that_come_later_are_told():
+    """One that was deleted and is made anew trusts nobody, and what guards fails closed."""
+    with keeping("--every", "24") as log_file:
+        eventually(lambda: "is good" in log_file.read_text("utf-8"), "a first round")
+        for kind in KINDS:
+            ALICE.delete(CONFIGURATIONS + f"{kind}/{NAME}")
+        kubectl("create", "-f", str(ROOT / "deploy/webhook/configuration.yaml"))
+        eventually(lambda: set(bundles()) == {1}, "both are told", timeout_s=600)
+        # Rounds that find nothing to do say nothing.
+        equal(log_file.read_text("utf-8").count("configurations=2 changed=0"), 1)
 
 
 class Load(threading.Thread):
@@ -123,24 +144,62 @@ def served_name():
     return text.stdout.decode().strip().rpartition("DNS:")[2]
 
 
+def script(*words):
+    """The script from a pipe, as from curl."""
+    return subprocess.run(
+        ["bash", "-s", "--", *words],
+        input=SCRIPT.read_text(encoding="utf-8"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def stored_bundles():
+    """What each webhook of both configurations trusts, as it is written there."""
+    return [
+        hook["clientConfig"].get("caBundle")
+        for kind in KINDS
+        for hook in ALICE.get(CONFIGURATIONS + f"{kind}/{NAME}").json.get("webhooks", [])
+    ]
+
+
+@test
+def the_script_changes_nothing_when_it_is_called_wrongly():
+    """Who only asks for help, or mistypes, must not break what works."""
+    before = stored_bundles()
+    check(before and all(before), "there is something to lose")
+    for words in (["-h"], ["--help"]):
+        done = script(*words)
+        check(done.returncode == 0 and "Usage:" in done.stdout, str(done))
+    for words in (["--namespace"], ["a", "b"], ["Not A Name"], ["-n", "hooks"], [""]):
+        done = script(*words)
+        check(done.returncode == 2 and done.stderr.count("\n") == 1, str(done))
+    equal(stored_bundles(), before)
+
+
 @test
 def the_script_does_the_same_with_openssl():
-    """From a pipe, for another namespace, before and after there is a configuration."""
-    script = (ROOT / "hack/gen-webhook-certs.sh").read_bytes()
-    for _ in range(2):
-        done = subprocess.run(
-            ["bash", "-s", "--", "hooks"], input=script, capture_output=True, check=False
-        )
-        equal(done.returncode, 0, done.stderr.decode())
+    """From a pipe, for another namespace, before and after there is a configuration of it."""
+    before = stored_bundles()
+    done = script("hooks")
+    check(done.returncode == 0 and NEXT in " ".join(done.stdout.split()), str(done))
+    # These call the service of another namespace, whose certificate is another.
+    equal(stored_bundles(), before)
+    text = (ROOT / "deploy/webhook/configuration.yaml").read_text(encoding="utf-8")
+    for kind in KINDS:
+        ALICE.delete(CONFIGURATIONS + f"{kind}/{NAME}")
+    text = text.replace("{namespace: gpu-scheduler,", "{namespace: hooks,")
+    kubectl("create", "-f", "-", stdin=text)
+    done = script("hooks")
+    check(done.returncode == 0 and NEXT not in " ".join(done.stdout.split()), str(done))
     secret = ALICE.get(SECRET.replace("gpu-scheduler/secrets", "hooks/secrets")).json
     folder = FOLDER / "script"
     folder.mkdir()
     for name, text in secret["data"].items():
         (folder / name).write_bytes(base64.b64decode(text))
     equal((folder / "ca.crt").read_text().count("BEGIN"), 2)
-    for kind in KINDS[:1]:
-        for hook in ALICE.get(CONFIGURATIONS + f"{kind}/{NAME}").json.get("webhooks", []):
-            equal(hook["clientConfig"]["caBundle"], secret["data"]["ca.crt"])
+    equal(set(stored_bundles()), {secret["data"]["ca.crt"]})
     # The program finds nothing to mend in what the script has made.
     names = ["--dir", folder, "-n", "hooks"]
     done = subprocess.run(

@@ -66,6 +66,29 @@ def certs(*options):
     return done.stderr
 
 
+@contextlib.contextmanager
+def keeping(*options):
+    """`gpu-scheduler certs` until the end of the block; where it says what it does."""
+    command = [PROGRAM, "certs", "-n", "gpu-scheduler", "--kubeconfig", certs_kubeconfig()]
+    parent = os.getpid()
+    log_file = FOLDER / f"certs-{next(NUMBERS)}.log"
+    with open(log_file, "ab") as log:
+        # pylint: disable=consider-using-with,subprocess-popen-preexec-fn
+        process = subprocess.Popen(
+            [str(word) for word in (*command, *options)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            preexec_fn=lambda: die_with_parent(parent=parent),
+        )
+    try:
+        yield log_file
+        equal(process.poll(), None, log_file.read_text(encoding="utf-8")[-2000:])
+    finally:
+        process.kill()
+        process.wait()
+
+
 def bundles():
     """The authorities that each webhook of both configurations trusts."""
     found = []
