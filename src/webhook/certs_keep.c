@@ -16,7 +16,7 @@
 #include "webhook/certs_objects.h"
 #include "wire/json.h"
 
-#define TRIES_MAX 4 /* when somebody else writes the Secret at the same moment */
+#define TRIES_MAX 16 /* when somebody else writes at the same moment */
 
 static const struct kube_kind secret_kind = {
 	.kind = "Secret", .group = "", .version = "v1", .plural = "secrets", .namespaced = true
@@ -46,6 +46,11 @@ struct certs_keep {
 	bool finished;
 	struct certs_kept kept;
 };
+
+static int64_t now_s(const struct certs_keep *k)
+{
+	return clock_wall_ns(k->options.clock) / 1000000000;
+}
 
 static void begin(struct certs_keep *k);
 static void configure(struct certs_keep *k);
@@ -198,6 +203,11 @@ static void on_told(void *context, const struct kube_write_result *result)
 	struct certs_keep *k = context;
 
 	k->writing = NULL;
+	if (result->reply->reason == KUBE_CONFLICT && ++k->tries < TRIES_MAX) {
+		k->kept.found--; /* it is read again */
+		configure(k);
+		return;
+	}
 	if (result->reply->reason != KUBE_OK) {
 		fail_with(k, result->reply);
 		return;
@@ -209,10 +219,15 @@ static void on_told(void *context, const struct kube_write_result *result)
 
 static void tell(struct certs_keep *k, const struct json *configuration)
 {
+	/* Old authorities go when theirs is the only change.  At any other time one that is not
+	 * ours may be that of somebody who renews at this moment. */
+	const struct certs_trust trust = { .bundle = &k->plan.next.ca,
+					   .alone = k->plan.changed && !k->plan.renewed,
+					   .at_s = now_s(k) };
 	struct strbuf patch CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
-	if (certs_configuration_patch(&patch, configuration, &k->plan.next.ca, &err) < 0) {
+	if (certs_configuration_patch(&patch, configuration, &trust, &err) < 0) {
 		fail(k, &err);
 		return;
 	}
@@ -261,7 +276,6 @@ static void configure(struct certs_keep *k)
 
 static void plan(struct certs_keep *k)
 {
-	int64_t now_s = clock_wall_ns(k->options.clock) / 1000000000;
 	struct err err = ERR_INIT;
 
 	certs_plan_done(&k->plan);
@@ -269,7 +283,7 @@ static void plan(struct certs_keep *k)
 	k->had_one = k->current.cert.len > 0;
 	k->kind = 0;
 	k->kept.found = 0;
-	if (certs_plan(&k->current, &k->options.order, now_s, &k->plan, &err) < 0) {
+	if (certs_plan(&k->current, &k->options.order, now_s(k), &k->plan, &err) < 0) {
 		fail(k, &err);
 		return;
 	}

@@ -6,8 +6,10 @@
  * in the configurations of the webhook, waits until it surely does, then writes the new
  * certificate.  At no moment does the webhook show one that is not trusted.
  *
- * Broken off anywhere, the next round begins anew and mends it: a bundle comes from what is
- * stored, never from what a configuration says.
+ * Broken off anywhere, the next round begins anew and mends it: what is stored is trusted.
+ * Any number may do so at once: authorities that a configuration names and nobody has stored
+ * stay in it, for they may be those of somebody else who renews, until the overlap of a
+ * renewal is over.
  *
  * On the loop's thread.
  */

@@ -129,37 +129,71 @@ int certs_secret_write(struct strbuf *out, const char *stored, size_t len, const
 	return 0;
 }
 
-static void set_bundle(struct patch *patch, const struct json *webhook, size_t index,
-		       const struct strbuf *encoded)
+/* What a webhook is to trust, given what it does, in base64. */
+static int encode_bundle(const struct certs_trust *trust, const char *now, struct strbuf *encoded,
+			 struct err *err)
 {
+	struct strbuf before CLEANUP(strbuf_done) = STRBUF_INIT_MAX(CERTS_PEM_MAX);
+	struct strbuf joined CLEANUP(strbuf_done) = STRBUF_INIT_MAX(CERTS_PEM_MAX);
+	int rc = 0;
+
+	if (now && !trust->alone && base64_decode(&before, now, strlen(now)) == 0 && before.len &&
+	    strcmp(before.s, trust->bundle->s) != 0)
+		rc = certs_join(trust->bundle->s, before.s, trust->at_s, &joined, err);
+	if (rc < 0)
+		return rc;
+	const struct strbuf *wanted = joined.len ? &joined : trust->bundle;
+	base64_encode(encoded, wanted->s, wanted->len);
+	return encoded->failed ? err_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static int set_bundle(struct patch *patch, const struct json *webhook, size_t index,
+		      const struct certs_trust *trust, struct err *err)
+{
+	struct strbuf encoded CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct patch_path at = patch_index(patch_key(PATCH_ROOT, "webhooks"), index);
 	const struct json *client = json_get(webhook, "clientConfig");
 	const char *now = json_str(client, "caBundle"), *name = json_str(webhook, "name");
 
-	if (json_type(client) != JSON_OBJECT || !name || (now && strcmp(now, encoded->s) == 0))
-		return;
+	if (json_type(client) != JSON_OBJECT || !name)
+		return 0;
+	int rc = encode_bundle(trust, now, &encoded, err);
+	if (rc < 0 || (now && strcmp(now, encoded.s) == 0))
+		return rc;
 	patch_test(patch, patch_key(at, "name"), name);
 	at = patch_key(patch_key(at, "clientConfig"), "caBundle");
-	json_add_strn(patch_set(patch, at, json_get(client, "caBundle")), encoded->s,
-		      encoded->len);
+	json_add_strn(patch_set(patch, at, json_get(client, "caBundle")), encoded.s, encoded.len);
+	patch_end(patch);
+	return 0;
+}
+
+/* Said in the patch, the version is a condition. */
+static void set_version(struct patch *patch, const struct json *configuration)
+{
+	const char *version = json_str(configuration, "metadata", "resourceVersion");
+	struct patch_path at = patch_key(PATCH_ROOT, "metadata");
+
+	if (!version)
+		return;
+	json_add_str(patch_replace(patch, patch_key(at, "resourceVersion")), version);
 	patch_end(patch);
 }
 
 int certs_configuration_patch(struct strbuf *out, const struct json *configuration,
-			      const struct strbuf *bundle, struct err *err)
+			      const struct certs_trust *trust, struct err *err)
 {
-	struct strbuf encoded CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct patch patch CLEANUP(patch_done) = PATCH_INIT;
 	struct json_iter iter = json_items(configuration, "webhooks");
 	const struct json *webhook;
 	size_t len = 0;
+	int rc = 0;
 
-	base64_encode(&encoded, bundle->s, bundle->len);
-	for (size_t i = 0; !encoded.failed && (webhook = json_next(&iter)); i++)
-		set_bundle(&patch, webhook, i, &encoded);
-	if (patch_is_empty(&patch) && !encoded.failed)
-		return 0;
-	const char *text = encoded.failed ? NULL : patch_text(&patch, &len);
+	for (size_t i = 0; rc == 0 && (webhook = json_next(&iter)); i++)
+		rc = set_bundle(&patch, webhook, i, trust, err);
+	if (rc < 0 || patch_is_empty(&patch))
+		return rc;
+	set_version(&patch, configuration);
+	const char *text = patch_text(&patch, &len);
 	if (text)
 		strbuf_add(out, text, len);
 	return !text || out->failed ? err_set(err, ENOMEM, "out of memory") : 0;

@@ -4,7 +4,9 @@
 #ifndef GS_WEBHOOK_CERTS_OBJECTS_H
 #define GS_WEBHOOK_CERTS_OBJECTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct certs;
 struct err;
@@ -20,9 +22,18 @@ int certs_secret_read(const struct json *secret, struct certs *ret, struct err *
 int certs_secret_write(struct strbuf *out, const char *stored, size_t len, const char *namespace,
 		       const char *name, const struct certs *certs, struct err *err);
 
+/* Whom the webhooks of a configuration are to trust. */
+struct certs_trust {
+	const struct strbuf *bundle;
+	/* Nobody else; otherwise beside those that they trust now and that are valid at that
+	 * moment: somebody else may be about to use one of these. */
+	bool alone;
+	int64_t at_s;
+};
+
 /* A JSON patch that sets the caBundle of every webhook of the configuration; nothing if all
- * have it. */
+ * have it.  It applies to that version of the configuration only: otherwise a conflict. */
 int certs_configuration_patch(struct strbuf *out, const struct json *configuration,
-			      const struct strbuf *bundle, struct err *err);
+			      const struct certs_trust *trust, struct err *err);
 
 #endif

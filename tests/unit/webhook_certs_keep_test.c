@@ -278,7 +278,8 @@ TEST(files_are_written_once_and_the_key_is_its_owners)
 TEST(a_patch_sets_the_bundle_of_every_webhook_that_lacks_it)
 {
 	static const char text[] =
-		"{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"caBundle\":\"b2xk\"}},"
+		"{\"metadata\":{\"resourceVersion\":\"7\"},"
+		"\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"caBundle\":\"b2xk\"}},"
 		"{\"name\":\"b\",\"clientConfig\":{\"caBundle\":\"bmV3\"}},"
 		"{\"name\":\"c\",\"clientConfig\":{}}]}";
 	struct strbuf bundle CLEANUP(strbuf_done) = STRBUF_INIT,
@@ -287,13 +288,105 @@ TEST(a_patch_sets_the_bundle_of_every_webhook_that_lacks_it)
 
 	strbuf_puts(&bundle, "new");
 	CHECK(json_parse("hooks", text, sizeof(text) - 1, NULL, &doc, NULL) == 0);
-	CHECK(certs_configuration_patch(&out, json_root(doc), &bundle, NULL) == 0);
+	const struct certs_trust trust = { .bundle = &bundle, .alone = true };
+	CHECK(certs_configuration_patch(&out, json_root(doc), &trust, NULL) == 0);
 	CHECK_STR(out.s, "[{\"op\":\"test\",\"path\":\"/webhooks/0/name\",\"value\":\"a\"},"
 			 "{\"op\":\"replace\",\"path\":\"/webhooks/0/clientConfig/caBundle\","
 			 "\"value\":\"bmV3\"},"
 			 "{\"op\":\"test\",\"path\":\"/webhooks/2/name\",\"value\":\"c\"},"
 			 "{\"op\":\"add\",\"path\":\"/webhooks/2/clientConfig/caBundle\","
-			 "\"value\":\"bmV3\"}]");
+			 "\"value\":\"bmV3\"},"
+			 "{\"op\":\"replace\",\"path\":\"/metadata/resourceVersion\",\"value\":"
+			 "\"7\"}]");
+}
+
+static unsigned count_authorities(const struct json *patch, size_t operation)
+{
+	struct strbuf pem CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct json_iter iter = json_items(patch);
+	const struct json *item = NULL;
+	unsigned count = 0;
+
+	for (size_t i = 0; i <= operation; i++)
+		item = json_next(&iter);
+	const char *text = json_str(item, "value");
+	CHECK(text && base64_decode(&pem, text, strlen(text)) == 0);
+	for (const char *at = pem.s; (at = strstr(at, "BEGIN")); at++)
+		count++;
+	return count;
+}
+
+TEST(authorities_of_others_stay_unless_told_otherwise)
+{
+	struct certs ours CLEANUP(certs_done) = CERTS_INIT, other CLEANUP(certs_done) = CERTS_INIT;
+	struct strbuf hooks CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	struct certs_trust trust = { .bundle = &ours.ca, .at_s = NOW_S };
+
+	make(&ours, "hook.ml.svc");
+	make(&other, "hook.ml.svc");
+	put_hooks(&hooks, &other.ca);
+	CHECK(json_parse("hooks", hooks.s, hooks.len, NULL, &doc, NULL) == 0);
+	for (unsigned i = 0; i < 3; i++) {
+		struct strbuf out CLEANUP(strbuf_done) = STRBUF_INIT;
+		struct json_doc *patch CLEANUP(json_doc_freep) = NULL;
+
+		/* In time, alone, and after the other's has ended. */
+		trust.alone = i == 1;
+		trust.at_s = i == 2 ? NOW_S + INT64_C(400) * 86400 : NOW_S;
+		CHECK(certs_configuration_patch(&out, json_root(doc), &trust, NULL) == 0);
+		CHECK(json_parse("patch", out.s, out.len, NULL, &patch, NULL) == 0);
+		CHECK_INT(count_authorities(json_root(patch), 1), i == 0 ? 2 : 1);
+	}
+}
+
+/* Both have read the Secret before one of them renews it. */
+TEST(who_keeps_what_is_there_leaves_the_authority_of_who_renews)
+{
+	struct certs certs CLEANUP(certs_done) = CERTS_INIT,
+			   other CLEANUP(certs_done) = CERTS_INIT;
+	struct strbuf secret CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct strbuf both CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct strbuf hooks CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	setup();
+	make(&certs, "hook.ml.svc");
+	make(&other, "hook.ml.svc");
+	put_secret(&secret, &certs, "y");
+	CHECK(certs_join(certs.ca.s, other.ca.s, NOW_S, &both, NULL) == 0);
+	put_hooks(&hooks, &both);
+	s.script[0] = (struct server_answer){ .code = 200, .body = secret.s };
+	s.script[1] = (struct server_answer){ .code = 200, .body = hooks.s };
+	s.script[2] = (struct server_answer){ .code = 200, .body = hooks.s };
+	struct round round = run_round(&in_secret);
+	CHECKF(round.rc == 0, "%s", round.error);
+	CHECK_STR(s.lines, "GET " SECRET "/cert\nGET " MUTATE "\nGET " GUARD "\n");
+	teardown();
+}
+
+TEST(a_configuration_that_somebody_else_wrote_is_read_again)
+{
+	struct certs certs CLEANUP(certs_done) = CERTS_INIT;
+	struct strbuf secret CLEANUP(strbuf_done) = STRBUF_INIT;
+	static const char hooks[] = "{\"metadata\":{\"resourceVersion\":\"7\"},\"webhooks\":"
+				    "[{\"name\":\"a\",\"clientConfig\":{}}]}";
+
+	setup();
+	make(&certs, "hook.ml.svc");
+	put_secret(&secret, &certs, "y");
+	s.script[0] = (struct server_answer){ .code = 200, .body = secret.s };
+	s.script[1] = (struct server_answer){ .code = 200, .body = hooks };
+	s.script[2] = (struct server_answer){ .code = 409, .body = CONFLICT };
+	s.script[3] = (struct server_answer){ .code = 200, .body = hooks };
+	s.script[4] = (struct server_answer){ .code = 200, .body = "{}" };
+	s.script[5] = (struct server_answer){ .code = 404, .body = MISSING };
+	struct round round = run_round(&in_secret);
+	CHECKF(round.rc == 0, "%s", round.error);
+	CHECK_INT(round.kept.found, 1);
+	CHECK_INT(round.kept.told, 1);
+	CHECK_STR(s.lines, "GET " SECRET "/cert\nGET " MUTATE "\nPATCH " MUTATE MANAGER
+			   "\nGET " MUTATE "\nPATCH " MUTATE MANAGER "\nGET " GUARD "\n");
+	teardown();
 }
 
 TEST_MAIN()

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -176,6 +177,39 @@ def the_script_changes_nothing_when_it_is_called_wrongly():
         done = script(*words)
         check(done.returncode == 2 and done.stderr.count("\n") == 1, str(done))
     equal(stored_bundles(), before)
+
+
+def trusted():
+    """Whether every webhook trusts the certificate that is stored."""
+    cert = FOLDER / "stored.crt"
+    cert.write_bytes(base64.b64decode(ALICE.get(SECRET).json["data"]["tls.crt"]))
+    for kind in KINDS:
+        for hook in ALICE.get(CONFIGURATIONS + f"{kind}/{NAME}").json.get("webhooks", []):
+            bundle = FOLDER / "bundle.crt"
+            bundle.write_bytes(base64.b64decode(hook["clientConfig"]["caBundle"]))
+            done = subprocess.run(
+                ["openssl", "verify", "-CAfile", bundle, cert], capture_output=True, check=False
+            )
+            if done.returncode:
+                return False
+    return True
+
+
+@test
+def several_may_keep_certificates_at_once():
+    """Those that come while another renews leave its authority where it is."""
+    for turn in range(2):
+        name = f"turn-{turn}.example.org"
+        with ThreadPoolExecutor() as pool:
+            keepers = [
+                pool.submit(certs, "--name", name, "--settle", settle)
+                for settle in ("2", "0", "1", "2", "1")
+            ]
+            while not all(each.done() for each in keepers):
+                check(trusted(), "what is stored is trusted at every moment")
+        made = ["made a certificate" in each.result() for each in keepers]
+        check(any(made), "one of them has renewed")
+        check(trusted(), "what is stored is trusted in the end")
 
 
 @test
