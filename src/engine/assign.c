@@ -114,6 +114,8 @@ static enum verdict fit_node_part(const struct cluster *c, const struct request 
 		return NO_RDMA;
 	if (r->cufile && !n->cufile)
 		return NO_CUFILE;
+	if (n->gpus_closed && r->asks_count)
+		return NO_LOCK;
 	return fit_resources(r, n);
 }
 

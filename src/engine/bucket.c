@@ -37,7 +37,7 @@ struct node_kind {
 	uint16_t gpus_count;
 	uint16_t extended_count, taints_count;
 	uint8_t cufile;
-	uint8_t unschedulable;
+	uint8_t unschedulable, gpus_closed;
 };
 
 #define EXTENDED_KEY_MAX 64
@@ -69,6 +69,7 @@ static size_t kind_bytes(const struct node *n, char *buf)
 	kind.taints_count = n->taints_count;
 	kind.cufile = n->cufile;
 	kind.unschedulable = n->unschedulable;
+	kind.gpus_closed = n->gpus_closed;
 	at = put(at, &kind, sizeof(kind));
 	for (uint32_t i = 0; i < n->gpus_count; i++) {
 		struct gpu_kind gpu = {

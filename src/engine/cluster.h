@@ -101,6 +101,7 @@ struct node_spec {
 	uint16_t performance_milli; /* history, 1000 = as good as any; 0: unknown = 1000 */
 	bool cufile;		    /* GPUDirect Storage works */
 	bool unschedulable;
+	bool gpus_closed; /* none of its GPUs can be locked for now */
 };
 
 struct node {
@@ -134,6 +135,7 @@ struct node {
 	uint8_t idle_gpus; /* how many are in `idle` */
 	uint8_t cufile;
 	uint8_t unschedulable;
+	uint8_t gpus_closed;
 };
 
 /* A place in the fabric: the root, a spine, a leaf, an NVLink domain ... */
@@ -149,7 +151,7 @@ struct domain {
 	uint32_t nodes, gpus; /* below it */
 	uint64_t free_milli;  /* GPU not booked, healthy cards */
 	uint64_t total_milli;
-	uint32_t nodes_by_idle[GPU_MAX + 1]; /* schedulable nodes with exactly n idle GPUs */
+	uint32_t nodes_by_idle[GPU_MAX + 1]; /* nodes that take pods with exactly n idle GPUs */
 	uint32_t *blocks; /* the blocks that hold the nodes directly in it, cluster_block_node() */
 	uint32_t blocks_count, blocks_room;
 	uint32_t step; /* utilisation, rounded down to sixteenths (DOMAIN_STEPS) */

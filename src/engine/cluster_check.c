@@ -153,7 +153,7 @@ static const char *check_domain(const struct cluster *c, uint32_t number)
 		gpus += n->gpus_count;
 		free_milli += n->free_milli;
 		total_milli += n->total_milli;
-		by_idle[n->idle_gpus] += !n->unschedulable;
+		by_idle[n->idle_gpus] += !n->unschedulable && !n->gpus_closed;
 	}
 	if (nodes != d->nodes || gpus != d->gpus || free_milli != d->free_milli ||
 	    total_milli != d->total_milli || memcmp(by_idle, d->nodes_by_idle, sizeof(by_idle)))

@@ -359,7 +359,7 @@ void domain_account(struct cluster *c, const struct node *n, int sign)
 		d->gpus += one * n->gpus_count;
 		d->free_milli += (uint64_t)((int64_t)n->free_milli * sign);
 		d->total_milli += (uint64_t)((int64_t)n->total_milli * sign);
-		if (!n->unschedulable)
+		if (!n->unschedulable && !n->gpus_closed)
 			d->nodes_by_idle[n->idle_gpus] += one;
 	}
 }

@@ -141,6 +141,7 @@ static int node_fill(struct cluster *c, const struct node_spec *spec, struct nod
 		.taints_count = (uint16_t)spec->taints_count,
 		.cufile = spec->cufile,
 		.unschedulable = spec->unschedulable,
+		.gpus_closed = spec->gpus_closed,
 		.first_pod = POD_NONE,
 	};
 	n->name = strdup(spec->name);

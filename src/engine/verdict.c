@@ -82,6 +82,9 @@ static const struct words table[VERDICT_COUNT] = {
 			"node(s) had no GPUDirect Storage, or not reported "
 			"(label gpu.scheduling/cufile)",
 			false },
+	[NO_LOCK] = { "no-lock",
+		      "node(s) had locks that cannot be read or are of GPUs whose index changed",
+		      false },
 	[WRONG_DOMAIN] = { "wrong-domain", "node(s) were outside the required domain", false },
 };
 

@@ -34,6 +34,7 @@ enum verdict {
 	NO_NETWORK, /* network bandwidth unknown or too low */
 	NO_RDMA,    /* too few RDMA ports */
 	NO_CUFILE,  /* no GPUDirect Storage */
+	NO_LOCK,    /* none of its GPUs can be locked for now */
 	TOO_MANY_PODS,
 	NO_PORT,	  /* a host port is taken */
 	DISK_IN_USE,	  /* by a pod of the node, and it cannot be shared */

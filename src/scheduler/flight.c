@@ -16,6 +16,7 @@
 #include "kube/cache.h"
 #include "kube/object.h"
 #include "scheduler/claims.h"
+#include "scheduler/closed.h"
 #include "scheduler/flight.h"
 #include "scheduler/inventory.h"
 #include "scheduler/volume_bind.h"
@@ -374,6 +375,13 @@ static void lost(struct flight *f, const char *why)
 	flight_abort_ring(f, task->lost > LOST_AT_ONCE);
 }
 
+/* Nobody can lock anything there for now: all go elsewhere. */
+static void closed(struct flight *f, const char *why)
+{
+	closed_add(f->scheduler, f->node, why);
+	flight_abort_ring(f, false);
+}
+
 /* Another scheduler is at this pod, or was: it waits until that lock is gone. */
 static void busy(struct flight *f, const char *why)
 {
@@ -399,6 +407,8 @@ static void taken(void *context, enum lock_outcome outcome, const char *why)
 		lost(f, why);
 	} else if (outcome == LOCK_BUSY) {
 		busy(f, why);
+	} else if (outcome == LOCK_CLOSED) {
+		closed(f, why);
 	} else {
 		report_waits(s, f->task, why, true);
 		flight_abort_ring(f, true);

@@ -221,6 +221,17 @@ static bool place_update(struct inventory *inventory, struct place *place)
 	return rc == 0 && touched;
 }
 
+void inventory_close(struct inventory *inventory, const char *node, bool closed)
+{
+	struct place *place = place_find(inventory, node);
+
+	if (!place || place->closed == closed)
+		return;
+	place->closed = closed;
+	if (place->node != NODE_NONE)
+		place_update(inventory, place);
+}
+
 /* What was refused because of another node may be possible now that this has changed. */
 static void retry_untold(struct inventory *inventory)
 {

@@ -29,6 +29,7 @@ struct place {
 	uint32_t node; /* in the cluster, or NODE_NONE */
 	uint8_t injection;
 	bool mps;
+	bool closed;   /* to pods with GPUs: inventory_close() */
 	bool untold;   /* is not as the server has it, for another node is in the way */
 	uint64_t said; /* hash of the last complaint */
 	struct place_hashes hashes;

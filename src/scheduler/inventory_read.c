@@ -54,7 +54,7 @@ static void put_resources(struct strbuf *out, const struct node_spec *spec)
 
 static void put_labels(struct strbuf *out, const struct node_spec *spec)
 {
-	put_number(out, spec->unschedulable);
+	put_number(out, (uint64_t)spec->unschedulable << 1 | spec->gpus_closed);
 	put_number(out, spec->network_gbps);
 	put_number(out, spec->performance_milli);
 	put_number(out, spec->rdma_ports);
@@ -281,6 +281,7 @@ int place_read(struct inventory *inventory, const struct place *place, const str
 		rc = read_partly(inventory, place, node, ret, err);
 	if (rc < 0)
 		return rc;
+	ret->spec.gpus_closed = place->closed;
 	ret->hashes.resources = hash_of(inventory, &ret->spec, put_resources);
 	ret->hashes.labels = hash_of(inventory, &ret->spec, put_labels);
 	if (ret->partly) {

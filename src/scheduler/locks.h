@@ -41,6 +41,7 @@ enum lock_outcome {
 	LOCK_LOST,    /* somebody else has it, or has changed it: decide again */
 	LOCK_BUSY,    /* another entry of this very pod is there (of another scheduler, or of
 		       * one that died): wait until it is gone */
+	LOCK_CLOSED,  /* nothing can be taken on that node, until locks_can_take() */
 	LOCK_REFUSED, /* the server will not have it: forbidden, too big, namespace missing */
 };
 
@@ -99,6 +100,11 @@ void locks_activate(struct locks *locks, bool active);
 int locks_take(struct locks *locks, const char *node, const struct lock_entry *entry,
 	       void (*done)(void *context, enum lock_outcome outcome, const char *why),
 	       void *context, struct lock **ret, struct err *err);
+
+/* Whether something on the node can be taken at all, as far as is known: whether its Leases can
+ * be read and written, and with LOCKS_BY_GPU, whether each is about the card of its index or can
+ * come to be, for it holds nothing. */
+bool locks_can_take(struct locks *locks, const char *node);
 
 /* The pod is bound with this lock: the entry stays until the pod is gone.  Frees the lock. */
 void lock_bound(struct lock *lock);

@@ -17,10 +17,11 @@
 #define NO_CARD "none"
 
 /* NULL: as many as there are, none has to be there. */
-static const char *card_at(const struct lock *lock, uint32_t index, const struct cell *cell)
+static const char *card_at(const struct locks *locks, const char *node, uint32_t index,
+			   const struct cell *cell)
 {
-	const struct locks_options *options = &lock->locks->options;
-	const char *uuid = options->card_at(options->context, lock->node, index);
+	const struct locks_options *options = &locks->options;
+	const char *uuid = options->card_at(options->context, node, index);
 
 	if (!uuid && cell && cell->exists)
 		return NO_CARD;
@@ -40,7 +41,7 @@ enum readiness { CARD_READY, CARD_COMES, CARD_NEVER };
 static enum readiness look_at(struct lock *lock, uint32_t index)
 {
 	struct cell *cell = cell_find(lock->locks, lock->node, index);
-	const char *uuid = card_at(lock, index, cell);
+	const char *uuid = card_at(lock->locks, lock->node, index, cell);
 
 	if (!uuid)
 		return CARD_READY;
@@ -62,6 +63,27 @@ static enum readiness look_at(struct lock *lock, uint32_t index)
 	cell->card_wanted = wanted;
 	cell_touch(cell);
 	return CARD_COMES;
+}
+
+static bool can_be_about(const struct cell *cell, const char *uuid)
+{
+	return (cell->exists && cell->card && strcmp(cell->card, uuid) == 0) || is_empty(cell);
+}
+
+bool locks_can_take(struct locks *locks, const char *node)
+{
+	bool by_gpu = locks->options.mode == LOCKS_BY_GPU;
+
+	for (uint32_t i = 0; i < (by_gpu ? LOCKS_CARDS_MAX : 1); i++) {
+		const struct cell *cell = cell_find(locks, node, i);
+		const char *uuid = by_gpu ? card_at(locks, node, i, cell) : NULL;
+
+		if (!cell || (by_gpu && !uuid))
+			continue;
+		if (!cell_is_writable(cell) || (by_gpu && !can_be_about(cell, uuid)))
+			return false;
+	}
+	return true;
 }
 
 /* Whether one has changed otherwise than by the watch; then all are to be read. */
@@ -94,7 +116,7 @@ bool cards_prepare(struct lock *lock)
 		enum readiness readiness = look_at(lock, i);
 
 		if (readiness == CARD_NEVER) {
-			lock_finish(lock, LOCK_LOST,
+			lock_finish(lock, LOCK_CLOSED,
 				    "a GPU of the node has another index now, and "
 				    "its lease holds something");
 			return false;

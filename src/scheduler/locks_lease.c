@@ -238,20 +238,21 @@ static void lease_read(struct cell *cell)
 	locks->writes++;
 }
 
+/* Where another's finalizer keeps it, and ours cannot be added, it would vanish with what we put
+ * there. */
+bool cell_is_writable(const struct cell *cell)
+{
+	return !cell->unreadable && !(cell->deleting && !cell->has_finalizer);
+}
+
 /* Whether the Lease as it is lets us write at all. */
 static bool is_writable(struct cell *cell)
 {
-	if (cell->unreadable) {
-		fail_waiting(cell, LOCK_REFUSED, cell->unreadable);
-		return false;
-	}
-	/* Another's finalizer keeps it, and ours cannot be added: it would vanish with what we
-	 * put there. */
-	if (cell->deleting && !cell->has_finalizer) {
-		fail_waiting(cell, LOCK_REFUSED, "the node's lease is being deleted");
-		return false;
-	}
-	return true;
+	if (cell_is_writable(cell))
+		return true;
+	fail_waiting(cell, LOCK_CLOSED,
+		     cell->unreadable ? cell->unreadable : "the node's lease is being deleted");
+	return false;
 }
 
 static bool card_changes(const struct cell *cell)

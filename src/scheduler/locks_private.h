@@ -262,6 +262,7 @@ void lease_head(struct strbuf *out, const struct locks *locks, const char *name,
 /* locks_lease.c */
 void cell_touch(struct cell *cell); /* is looked at before the loop sleeps */
 void cell_flush(struct cell *cell);
+bool cell_is_writable(const struct cell *cell);
 /* Who has to do what, so that we can write Leases there. */
 void lease_rights(const struct locks *locks, char *text, size_t size);
 const char *lease_trouble(const struct locks *locks, const struct kube_write_result *result,

@@ -19,6 +19,7 @@
 #include "kube/views/pod.h"
 #include "scheduler/budgets.h"
 #include "scheduler/claims.h"
+#include "scheduler/closed.h"
 #include "scheduler/config.h"
 #include "scheduler/inventory.h"
 #include "scheduler/lookup.h"
@@ -141,6 +142,7 @@ static void tick(uv_timer_t *timer)
 	if (s->active && !s->draining)
 		cycle_run(s);
 	flights_tick(s, now);
+	closed_tick(s, now);
 	config_tick(s->config);
 	if (s->active && !s->draining) {
 		preempt_tick(s, now);
@@ -589,6 +591,7 @@ void scheduler_free(struct scheduler *s)
 	lookup_free(s->lookup);
 	preempt_done(s);
 	flights_done(s);
+	closed_done(s);
 	gangs_done(s);
 	pending_free(s->pending);
 	tasks_done(&s->tasks);

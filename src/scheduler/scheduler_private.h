@@ -137,6 +137,8 @@ struct scheduler {
 	uv_timer_t *timer; /* frees itself */
 	struct flight *paused, *spare;
 	uint32_t flights, spares;
+	VEC(char *) closed; /* names of nodes: closed.h */
+	uint64_t closed_ms; /* when they are looked at next */
 	struct nomination *nominations;
 	struct map victims;	   /* uid -> struct victim */
 	struct task *untold;	   /* tasks with something to be told, a ring; the oldest */

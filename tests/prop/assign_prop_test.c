@@ -112,6 +112,7 @@ static void check_node(uint64_t seed, struct rng *rng)
 	n.spec.gpus_count = MIN(n.spec.gpus_count, 4);
 	n.spec.links = NULL;
 	n.spec.unschedulable = false;
+	n.spec.gpus_closed = false;
 	n.spec.taints_count = 0;
 	for (uint32_t i = 0; i < n.spec.gpus_count; i++)
 		n.gpus[i].mig_mode = 0;

@@ -142,6 +142,7 @@ static inline void random_node(struct cluster *c, struct rng *rng, uint32_t numb
 		.cufile = rng_chance(rng, 1, 2),
 		.performance_milli = (uint16_t)(700 + rng_below(rng, 400)),
 		.unschedulable = rng_chance(rng, 1, 15),
+		.gpus_closed = rng_chance(rng, 1, 20),
 	};
 }
 

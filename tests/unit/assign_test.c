@@ -195,6 +195,27 @@ TEST(rdma_ports_and_storage_are_what_the_node_has)
 	engine_free(e);
 }
 
+TEST(where_nothing_can_be_locked_only_pods_without_gpus_go)
+{
+	struct engine *e = fleet_new();
+	struct box b = BOX("a", 2);
+	struct request plain;
+	uint32_t a;
+
+	request_init(&plain);
+	b.spec.gpus_closed = true;
+	a = box_add(e, &b);
+	CHECK_VERDICT(verdict_on(e, whole(1), a), NO_LOCK);
+	CHECK_VERDICT(verdict_on(e, plain, a), FITS);
+	CHECK_INT(cluster_nodes_with(engine_cluster(e), 0, 1), 0);
+	b.spec.gpus_closed = false;
+	CHECK_INT(cluster_node_change(engine_cluster(e), a, &b.spec, NULL), 0);
+	CHECK_VERDICT(verdict_on(e, whole(1), a), FITS);
+	CHECK_INT(cluster_nodes_with(engine_cluster(e), 0, 1), 1);
+	CHECK(cluster_check(engine_cluster(e)) == NULL);
+	engine_free(e);
+}
+
 TEST(each_resource_of_the_node_fits_to_the_last_bit)
 {
 	struct engine *e = fleet_new();

@@ -92,6 +92,26 @@ TEST(a_node_comes_grows_is_cordoned_and_goes)
 	close_all();
 }
 
+TEST(a_node_that_cannot_be_locked_is_closed_whatever_else_changes)
+{
+	open();
+	bench_put(KUBE_NODE, NODE("a", "", "cpu: 4"));
+	bench_seen();
+	inventory_close(inventory, "a", true);
+	CHECK_STR(bench_seen(), "a:labels,");
+	CHECK(node("a")->gpus_closed);
+	inventory_close(inventory, "a", true);
+	inventory_close(inventory, "missing", true);
+	CHECK_STR(bench_seen(), "");
+	bench_put(KUBE_NODE, NODE("a", "", "cpu: 8"));
+	CHECK_STR(bench_seen(), "a:more,");
+	CHECK(node("a")->gpus_closed);
+	inventory_close(inventory, "a", false);
+	CHECK_STR(bench_seen(), "a:labels,");
+	CHECK(!node("a")->gpus_closed);
+	close_all();
+}
+
 TEST(what_changes_nothing_does_not_reach_the_engine)
 {
 	open();

@@ -152,8 +152,28 @@ TEST(a_lease_that_holds_something_stays_about_its_card)
 	stage.uuid_at = swapped;
 	struct taken *b = stage_take("n1", "b", "GPU-1");
 	stage_wait(b);
-	CHECK_INT(b->outcome, LOCK_LOST);
+	CHECK_INT(b->outcome, LOCK_CLOSED);
 	CHECK_STR(fake_lease("gpu-n1-0")->gpu, "GPU-0");
+	stage_close();
+}
+
+TEST(a_node_is_closed_until_no_lease_holds_something_for_another_card)
+{
+	open_with_cards();
+	CHECK(locks_can_take(stage.locks, "n1"));
+	CHECK(locks_can_take(stage.locks, "n2"));
+	struct taken *a = stage_take("n1", "a", "GPU-0");
+	stage_wait(a);
+	lock_bound(a->lock);
+	CHECK(locks_can_take(stage.locks, "n1"));
+	stage.uuid_at = swapped;
+	CHECK(!locks_can_take(stage.locks, "n1"));
+	locks_pod_over(stage.locks, "u-a");
+	stage_settle();
+	CHECK(locks_can_take(stage.locks, "n1"));
+	struct taken *b = stage_take("n1", "b", "GPU-0");
+	stage_wait(b);
+	CHECK_INT(b->outcome, LOCK_TAKEN);
 	stage_close();
 }
 

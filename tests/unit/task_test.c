@@ -94,6 +94,7 @@ TEST(what_pods_can_cure_wakes_when_one_leaves)
 	}
 	CHECK(!(refuse_wakes(TAINTED) & WAKE_POD_LEFT));
 	CHECK(refuse_wakes(UNHEALTHY_GPU) & WAKE_GPU);
+	CHECK(refuse_wakes(NO_LOCK) & WAKE_NODE);
 	CHECK(refuse_wakes(NOT_NEAR) & WAKE_POD_CAME);
 	CHECK(refuse_wakes(NO_VOLUME) & WAKE_VOLUME);
 }

@@ -120,6 +120,7 @@ TEST(only_what_pods_hold_can_be_cured_by_removing_them)
 		NO_VOLUME_ROOM,
 		NO_RDMA,
 		NO_CUFILE,
+		NO_LOCK,
 	};
 	bool expect[VERDICT_COUNT];
 
