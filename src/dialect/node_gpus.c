@@ -76,7 +76,7 @@ static int read_device(struct node_reader *r, const struct json *device, struct 
 	m->numa[id] = (int8_t)(numa >= 0 && numa <= INT8_MAX ? numa : -1);
 	gpus[id].unhealthy = health && strcmp(health, "Healthy") != 0;
 	gpus[id].load_percent = (uint8_t)MIN(MAX(number_or(device, "loadPercent", 0), 0), 100);
-	gpus[id].mig_mode = mig;
+	gpus[id].mig_mode = mig ? MIG_ANY : MIG_OFF;
 	return read_peers(r, device, id, count, m, err);
 }
 
@@ -115,6 +115,42 @@ static void find_links(struct node_reader *r, const struct machine_matrix *m, ui
 		r->spec->links = r->options->links(r->options->context, &input);
 }
 
+/* Slices of a profile that the model lacks, or whose place is not told, are nobody's. */
+static void read_slices(const struct json *device, const struct mig_geometry *mig,
+			struct gpu_spec *gpu)
+{
+	struct json_iter slices = json_items(device, "migDevices");
+	const struct json *slice;
+
+	while ((slice = json_next(&slices))) {
+		const char *name = json_str(slice, "profile");
+		int64_t start = number_or(slice, "start", -1);
+		int profile = name ? mig_profile_find(mig, name, strlen(name)) : -1;
+
+		if (profile >= 0 && start >= 0 && start < MIG_SLICES_MAX)
+			gpu->mig_made[start] = (uint8_t)(profile + 1);
+	}
+}
+
+/* Where the agent makes slices when somebody is given them, those that are there now do not
+ * matter. */
+static void read_mig(struct node_reader *r, const struct json *devices, struct gpu_spec *gpus)
+{
+	struct json_iter iter = json_items(devices);
+	const struct json *device;
+	bool dynamic = false;
+
+	json_bool(r->status, &dynamic, "status", "migDynamic");
+	while (!dynamic && r->spec->mig && (device = json_next(&iter))) {
+		struct gpu_spec *gpu = &gpus[number_or(device, "id", 0)];
+
+		if (!gpu->mig_mode)
+			continue;
+		gpu->mig_mode = MIG_MADE;
+		read_slices(device, r->spec->mig, gpu);
+	}
+}
+
 static int read_devices(struct node_reader *r, struct err *err)
 {
 	const struct json *devices = json_get(r->status, "status", "devices");
@@ -140,6 +176,7 @@ static int read_devices(struct node_reader *r, struct err *err)
 	r->spec->gpus_count = count;
 	if (count)
 		r->spec->mig = mig_geometry_of_model(gpus[0].model);
+	read_mig(r, devices, gpus);
 	if (json_len(r->status, "status", "linksGBps"))
 		find_links(r, m, count);
 	return 0;

@@ -23,6 +23,7 @@ struct gpu_kind {
 	uint32_t mem_mib;
 	uint16_t model;
 	uint8_t numa, island, mig_mode;
+	uint8_t mig_made[MIG_SLICES_MAX];
 	uint8_t unused[3];
 };
 
@@ -79,6 +80,7 @@ static size_t kind_bytes(const struct node *n, char *buf)
 			.island = n->gpus[i].island,
 			.mig_mode = n->gpus[i].mig_mode,
 		};
+		memcpy(gpu.mig_made, n->gpus[i].mig_made, sizeof(gpu.mig_made));
 		at = put(at, &gpu, sizeof(gpu));
 	}
 	if (n->extended_count)

@@ -283,9 +283,14 @@ static bool slice_best(const struct node *n, const struct mig_state *states, uin
 	bool found = false;
 
 	gpuset_each(gpu, usable) {
+		const struct gpu *g = &n->gpus[gpu];
 		struct mig_choice choice;
+		bool fits =
+			g->mig_mode == MIG_MADE
+				? mig_pick_made(n->mig, states[gpu], g->mig_made, profile, &choice)
+				: mig_pick(n->mig, states[gpu], profile, &choice);
 
-		if (!mig_pick(n->mig, states[gpu], profile, &choice))
+		if (!fits)
 			continue;
 		if (found && choice.loss >= ret->loss)
 			continue;

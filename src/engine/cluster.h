@@ -50,8 +50,9 @@ struct gpu {
 	uint8_t healthy;
 	uint8_t numa, island;
 	uint8_t load_percent; /* measured */
-	uint8_t mig_mode;     /* 1: only slices can be had from it */
+	uint8_t mig_mode;     /* enum mig_mode */
 	struct mig_state mig;
+	uint8_t mig_made[MIG_SLICES_MAX]; /* MIG_MADE: as in mig_pick_made() */
 };
 
 /* The memory of this card that a share takes. */
@@ -77,7 +78,8 @@ struct gpu_spec {
 	uint8_t numa;
 	uint8_t unhealthy;
 	uint8_t load_percent;
-	uint8_t mig_mode;
+	uint8_t mig_mode;		  /* enum mig_mode */
+	uint8_t mig_made[MIG_SLICES_MAX]; /* MIG_MADE: as in mig_pick_made() */
 };
 
 struct node_spec {

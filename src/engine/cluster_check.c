@@ -26,7 +26,8 @@ static uint64_t digest_gpu(const struct cluster *c, const struct gpu *g, uint64_
 		g->mig.compute,
 		g->mig.media,
 	};
-	uint64_t sum = hash_bytes(figures, sizeof(figures), seed);
+	uint64_t sum = hash_bytes(g->mig_made, sizeof(g->mig_made),
+				  hash_bytes(figures, sizeof(figures), seed));
 
 	sum = hash_text(cluster_string(c, g->uuid), sum);
 	sum = hash_text(cluster_string(c, g->group), sum);

@@ -134,6 +134,18 @@ bool mig_pick(const struct mig_geometry *geometry, struct mig_state state, unsig
 	return found;
 }
 
+bool mig_pick_made(const struct mig_geometry *geometry, struct mig_state state,
+		   const uint8_t made[MIG_SLICES_MAX], unsigned profile, struct mig_choice *ret)
+{
+	for (unsigned start = MIG_SLICES_MAX; start-- > 0;) {
+		if (made[start] != profile + 1 || !mig_fits_at(geometry, state, profile, start))
+			continue;
+		*ret = (struct mig_choice){ .start = (uint8_t)start };
+		return true;
+	}
+	return false;
+}
+
 void mig_place(const struct mig_geometry *geometry, struct mig_state *state, unsigned profile,
 	       unsigned start)
 {

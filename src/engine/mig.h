@@ -42,6 +42,13 @@ struct mig_geometry {
 	const struct mig_profile *profiles; /* largest first: by size, then compute */
 };
 
+/* What can be had from a GPU. */
+enum mig_mode {
+	MIG_OFF,  /* no slices */
+	MIG_ANY,  /* only slices, which are made as they are given out */
+	MIG_MADE, /* only the slices that somebody has made */
+};
+
 /* What is taken on one GPU.  Zero is an empty GPU. */
 struct mig_state {
 	uint8_t used;	 /* bit s: memory slice s is taken */
@@ -92,6 +99,12 @@ uint32_t mig_worth(const struct mig_geometry *geometry, struct mig_state state);
  * Among several GPUs take the one with the least `loss`. */
 bool mig_pick(const struct mig_geometry *geometry, struct mig_state state, unsigned profile,
 	      struct mig_choice *ret);
+
+/* The same on a GPU whose slices are made: `made` has, for each memory slice, the profile that
+ * begins there, counted from 1, or 0.  The highest that is free; `loss` is 0, for it can serve
+ * nothing else. */
+bool mig_pick_made(const struct mig_geometry *geometry, struct mig_state state,
+		   const uint8_t made[MIG_SLICES_MAX], unsigned profile, struct mig_choice *ret);
 
 /* Take or give back an instance.  mig_place() needs mig_fits_at(); mig_free() is its
  * exact inverse and needs that the instance is there. */

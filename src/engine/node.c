@@ -106,6 +106,7 @@ static int fill_gpus(struct cluster *c, const struct node_spec *spec, struct nod
 		g->island = spec->links ? spec->links->island[i] : 0;
 		g->load_percent = from->load_percent;
 		g->mig_mode = from->mig_mode;
+		memcpy(g->mig_made, from->mig_made, sizeof(g->mig_made));
 	}
 	n->gpus_count = (uint8_t)spec->gpus_count;
 	return 0;
@@ -289,7 +290,10 @@ static int keep_in_use(struct cluster *c, const struct node *old, struct node *n
 		if (gpu == n->gpus_count)
 			continue;
 		assert(n->gpus);
-		n->gpus[gpu].mig_mode = g->mig_mode;
+		if (!n->gpus[gpu].mig_mode != !g->mig_mode) {
+			n->gpus[gpu].mig_mode = g->mig_mode;
+			memcpy(n->gpus[gpu].mig_made, g->mig_made, sizeof(g->mig_made));
+		}
 		if (g->use == GPU_SLICED)
 			n->mig = old->mig;
 	}

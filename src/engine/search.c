@@ -38,7 +38,8 @@ static bool same_state(const struct gpu *a, const struct gpu *b)
 	       a->mem_free_mib == b->mem_free_mib && a->group == b->group &&
 	       a->core_free_milli == b->core_free_milli && a->tenants == b->tenants &&
 	       a->use == b->use && a->healthy == b->healthy && a->mig_mode == b->mig_mode &&
-	       !memcmp(&a->mig, &b->mig, sizeof(a->mig));
+	       !memcmp(&a->mig, &b->mig, sizeof(a->mig)) &&
+	       !memcmp(a->mig_made, b->mig_made, sizeof(a->mig_made));
 }
 
 /* The cards that units of the pod placed so far use: by this ask, or by any. */
@@ -98,6 +99,12 @@ static bool fast_enough(const struct search *s, uint16_t depth)
 		       a->min_gbps;
 }
 
+/* A slice that nobody has made, on a card where they are made beforehand. */
+static bool is_unmade(const struct gpu *g, uint8_t start, int profile)
+{
+	return g->mig_mode == MIG_MADE && g->mig_made[start] != profile + 1;
+}
+
 static bool book(struct search *s, uint16_t depth, uint32_t gpu, uint8_t start, int profile)
 {
 	const struct ask *a = &s->choose->request->asks[s->units[depth].ask];
@@ -110,6 +117,8 @@ static bool book(struct search *s, uint16_t depth, uint32_t gpu, uint8_t start, 
 		h->core_milli = a->core_milli;
 		h->mem_mib = ask_mem_mib(a, &s->gpus[gpu]);
 	} else if (a->kind == ASK_MIG) {
+		if (is_unmade(&s->gpus[gpu], start, profile))
+			return false;
 		h->mig_start = start;
 		h->mig_profile = (uint8_t)profile;
 	}

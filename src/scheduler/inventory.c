@@ -445,17 +445,26 @@ bool inventory_mps(const struct inventory *inventory, const char *node)
 	return place && place->mps;
 }
 
-static bool is_slice(const struct json *slice, const char *profile, uint32_t start)
+/* "+me" may be written ".me". */
+static bool is_profile(const struct mig_geometry *mig, const char *a, const char *b)
+{
+	int number = mig ? mig_profile_find(mig, a, strlen(a)) : -1;
+
+	return strcmp(a, b) == 0 || (number >= 0 && number == mig_profile_find(mig, b, strlen(b)));
+}
+
+static bool is_slice(const struct mig_geometry *mig, const struct json *slice, const char *profile,
+		     uint32_t start)
 {
 	const char *name = json_str(slice, "profile");
 	int64_t from;
 
-	return name && strcmp(name, profile) == 0 && json_i64(slice, &from, "start") == 0 &&
+	return name && is_profile(mig, name, profile) && json_i64(slice, &from, "start") == 0 &&
 	       from == start;
 }
 
-static const char *find_slice(const struct json *status, uint32_t gpu, const char *profile,
-			      uint32_t start)
+static const char *find_slice(const struct mig_geometry *mig, const struct json *status,
+			      uint32_t gpu, const char *profile, uint32_t start)
 {
 	struct json_iter devices = json_items(status, "status", "devices");
 	const struct json *device, *slice;
@@ -467,7 +476,7 @@ static const char *find_slice(const struct json *status, uint32_t gpu, const cha
 		if (json_i64(device, &id, "id") < 0 || id != gpu)
 			continue;
 		while ((slice = json_next(&slices)))
-			if (is_slice(slice, profile, start))
+			if (is_slice(mig, slice, profile, start))
 				return json_str(slice, "uuid");
 	}
 	return NULL;
@@ -477,10 +486,13 @@ const char *inventory_slice(const struct inventory *inventory, const char *node,
 			    const char *profile, uint32_t start, struct arena *arena)
 {
 	struct json_doc *status CLEANUP(json_doc_freep) = NULL;
+	uint32_t number = cluster_node_find(inventory->cluster, node);
+	const struct mig_geometry *mig =
+		number == NODE_NONE ? NULL : cluster_node(inventory->cluster, number)->mig;
 	const char *uuid = NULL;
 
 	if (parse(inventory->statuses, node, &status) == 0 && status)
-		uuid = find_slice(json_root(status), gpu, profile, start);
+		uuid = find_slice(mig, json_root(status), gpu, profile, start);
 	return uuid ? arena_strndup(arena, uuid, strlen(uuid)) : NULL;
 }
 

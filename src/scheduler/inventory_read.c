@@ -84,6 +84,7 @@ static void put_gpus(struct strbuf *out, const struct node_spec *spec)
 		put_number(out, gpu->mem_mib);
 		put_number(out,
 			   (uint64_t)gpu->numa << 16 | (gpu->unhealthy ? 256 : 0) | gpu->mig_mode);
+		strbuf_add(out, (const char *)gpu->mig_made, sizeof(gpu->mig_made));
 	}
 }
 
@@ -95,7 +96,7 @@ static uint64_t hash_of(struct inventory *inventory, const struct node_spec *spe
 	return hash_bytes(inventory->bytes.s, inventory->bytes.len, inventory->seed);
 }
 
-/* Slices that were made: the engine knows none of them, but who waits for one does. */
+/* Their UUIDs, which the engine does not know, but who waits for one does. */
 static uint64_t slices_hash(struct inventory *inventory, const struct json *status)
 {
 	struct json_iter devices = json_items(status, "status", "devices");
@@ -214,6 +215,8 @@ static int gpus_as_they_are(struct inventory *inventory, const struct place *pla
 			.load_percent = n->gpus[i].load_percent,
 			.mig_mode = n->gpus[i].mig_mode,
 		};
+	for (uint32_t i = 0; i < spec->gpus_count; i++)
+		memcpy(gpus[i].mig_made, n->gpus[i].mig_made, sizeof(gpus[i].mig_made));
 	spec->gpus = gpus;
 	spec->links = n->links;
 	linkset_hold(&inventory->links, n->links);

@@ -149,4 +149,79 @@ TEST(a_pod_of_several_containers_is_refused_only_if_no_way_fits)
 	}
 }
 
+/* Slices of the profile that are made on cards that are well, and held by nobody. */
+static uint32_t free_slices(const struct node *n, unsigned profile)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < n->gpus_count; i++)
+		for (unsigned start = 0; start < MIG_SLICES_MAX; start++)
+			count += n->gpus[i].healthy && n->gpus[i].mig_made[start] == profile + 1 &&
+				 mig_fits_at(n->mig, n->gpus[i].mig, profile, start);
+	return count;
+}
+
+static void check_made(uint64_t seed, struct rng *rng, uint32_t *given)
+{
+	struct engine *e = engine_new(&(struct engine_config){ .seed = seed });
+	struct cluster *c = engine_cluster(e);
+	struct gpu_spec gpus[4] = { 0 };
+	struct node_spec spec = { .name = "n",
+				  .allocatable = { .pods = 1000 },
+				  .gpus = gpus,
+				  .gpus_count = 4,
+				  .mig = &mig_h100_80gb };
+	static const char *const uuids[] = { "a", "b", "c", "d" };
+	uint32_t node, pod;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		gpus[i] = (struct gpu_spec){ .uuid = uuids[i],
+					     .model = "H100",
+					     .unhealthy = rng_chance(rng, 1, 6),
+					     .mig_mode = MIG_MADE };
+		random_slices(rng, spec.mig, gpus[i].mig_made);
+	}
+	CHECK(cluster_node_add(c, &spec, &node, NULL) == 0);
+	for (uint32_t i = 0; i < 24; i++) {
+		unsigned profile = rng_below(rng, spec.mig->profile_count);
+		uint8_t count = (uint8_t)(1 + rng_below(rng, 3));
+		char uid[16];
+		struct decision d;
+		struct request r;
+
+		request_init(&r);
+		snprintf(request_add_ask(&r, ASK_MIG, count)->mig_profile,
+			 sizeof(r.asks[0].mig_profile), "%s", spec.mig->profiles[profile].name);
+		snprintf(uid, sizeof(uid), "%u", i);
+		bool fits = engine_decide(e, &r, &d) == FITS;
+
+		CHECKF(fits == (free_slices(cluster_node(c, node), profile) >= count),
+		       "seed %" PRIu64, seed);
+		for (uint32_t h = 0; fits && h < d.assignment.count; h++) {
+			const struct hold *hold = &d.assignment.holds[h];
+
+			CHECKF(gpus[hold->gpu].mig_made[hold->mig_start] == profile + 1,
+			       "seed %" PRIu64, seed);
+		}
+		if (fits)
+			CHECK(engine_place(e, &(struct pod_spec){ .uid = uid }, &r, &d, &pod) ==
+			      0);
+		*given += fits;
+	}
+	CHECK(cluster_check(c) == NULL);
+	engine_free(e);
+}
+
+TEST(slices_are_given_if_and_only_if_they_are_made_and_free)
+{
+	uint32_t given = 0;
+	struct rng rng;
+
+	for (uint64_t seed = 1; seed <= NODES; seed++) {
+		rng_seed(&rng, seed);
+		check_made(seed, &rng, &given);
+	}
+	CHECKF(given > NODES, "only %u requests fitted", (unsigned)given);
+}
+
 TEST_MAIN()

@@ -87,6 +87,22 @@ static inline struct toleration random_toleration(struct cluster *c, struct rng 
 	return t;
 }
 
+/* Slices side by side, as somebody may have made them. */
+static inline void random_slices(struct rng *rng, const struct mig_geometry *mig, uint8_t *made)
+{
+	struct mig_state state = { 0 };
+
+	for (int i = 0; i < 8; i++) {
+		unsigned profile = rng_below(rng, mig->profile_count);
+		unsigned start = rng_below(rng, MIG_SLICES_MAX);
+
+		if (!mig_fits_at(mig, state, profile, start))
+			continue;
+		mig_place(mig, &state, profile, start);
+		made[start] = (uint8_t)(profile + 1);
+	}
+}
+
 static inline void random_node(struct cluster *c, struct rng *rng, uint32_t number,
 			       struct random_node *n)
 {
@@ -107,8 +123,12 @@ static inline void random_node(struct cluster *c, struct rng *rng, uint32_t numb
 			.model = m->model,
 			.mem_mib = rng_chance(rng, 1, 8) ? 0 : m->gpu_mem_mib,
 			.unhealthy = rng_chance(rng, 1, 12),
-			.mig_mode = mig,
+			.mig_mode = mig ? MIG_ANY : MIG_OFF,
 		};
+		if (mig && rng_chance(rng, 1, 2)) {
+			n->gpus[i].mig_mode = MIG_MADE;
+			random_slices(rng, m->mig, n->gpus[i].mig_made);
+		}
 	}
 	n->labels[0] = (struct label){ cluster_intern(c, "disk"),
 				       cluster_intern(c, rng_chance(rng, 1, 2) ? "ssd" : "hdd") };

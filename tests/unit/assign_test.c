@@ -480,6 +480,39 @@ TEST(pinned_ids_are_taken_exactly_or_refused)
 	engine_free(e);
 }
 
+TEST(slices_that_are_made_beforehand_are_all_there_are)
+{
+	struct engine *e = fleet_new();
+	struct box b = BOX("a", 2);
+	struct request r = slice("1g.5gb");
+	uint8_t small = (uint8_t)(mig_profile_find(&mig_a100_40gb, "1g.5gb", 6) + 1);
+	uint32_t node, pod;
+
+	b.spec.mig = &mig_a100_40gb;
+	b.gpus[0].mig_mode = b.gpus[1].mig_mode = MIG_MADE;
+	b.gpus[0].mig_made[2] = small;
+	b.gpus[1].mig_made[5] = small;
+	node = box_add(e, &b);
+	r.asks[0].count = 2;
+	CHECK_INT(gpus_on(e, r, node), 3);
+	r.asks[0].count = 3;
+	CHECK_VERDICT(verdict_on(e, r, node), NO_MIG_SLICE);
+	CHECK_VERDICT(verdict_on(e, slice("3g.20gb"), node), NO_MIG_SLICE);
+	pod = put(e, "0", node, on_gpus(slice("1g.5gb"), 1));
+	CHECK_INT(cluster_pod(engine_cluster(e), pod)->holds[0].mig_start, 2);
+	CHECK_VERDICT(verdict_on(e, on_gpus(slice("1g.5gb"), 1), node), NO_MIG_SLICE);
+	CHECK_INT(gpus_on(e, slice("1g.5gb"), node), 2);
+	/* The slice of the pod is gone: it stays booked, and another is there. */
+	b.gpus[0].mig_made[2] = 0;
+	b.gpus[0].mig_made[6] = small;
+	CHECK_INT(cluster_node_change(engine_cluster(e), node, &b.spec, NULL), 0);
+	CHECK_INT(cluster_node(engine_cluster(e), node)->gpus[0].mig.used, 1 << 2);
+	pod = put(e, "1", node, on_gpus(slice("1g.5gb"), 1));
+	CHECK_INT(cluster_pod(engine_cluster(e), pod)->holds[0].mig_start, 6);
+	CHECK(cluster_check(engine_cluster(e)) == NULL);
+	engine_free(e);
+}
+
 TEST(slices_need_the_profile_a_card_in_mig_mode_and_room)
 {
 	struct engine *e = fleet_new();

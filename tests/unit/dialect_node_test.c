@@ -169,6 +169,38 @@ TEST(what_the_agent_reports_wins)
 	bench_done(&b);
 }
 
+#define SLICED(more)                                                                             \
+	"status:\n"                                                                              \
+	"  devices:\n"                                                                           \
+	"  - {id: 1, uuid: GPU-b, model: NVIDIA-H100-80GB-HBM3}\n"                               \
+	"  - {id: 0, uuid: GPU-a, model: NVIDIA-H100-80GB-HBM3, migEnabled: true, migDevices: [" \
+	"{uuid: M0, profile: 3g.40gb, start: 4}, {uuid: M1, profile: 1g.10gb.me, start: 0},"     \
+	"{uuid: M2, profile: 9g.1tb, start: 1}, {uuid: M3, profile: 1g.10gb},"                   \
+	"{uuid: M4, profile: 1g.10gb, start: 8}, {uuid: M5, start: 2}]}\n" more
+
+TEST(slices_are_those_that_are_made_unless_the_node_makes_them)
+{
+	uint8_t expected[MIG_SLICES_MAX] = { 0 };
+	struct bench b;
+
+	bench_init(&b);
+	CHECK(read(&b, NODE("a: b"), SLICED("")) == 0);
+	expected[4] = (uint8_t)(mig_profile_find(b.spec.mig, "3g.40gb", 7) + 1);
+	expected[0] = (uint8_t)(mig_profile_find(b.spec.mig, "1g.10gb+me", 10) + 1);
+	CHECK_INT(b.spec.gpus[0].mig_mode, MIG_MADE);
+	CHECK(memcmp(b.spec.gpus[0].mig_made, expected, sizeof(expected)) == 0);
+	CHECK_INT(b.spec.gpus[1].mig_mode, MIG_OFF);
+	CHECK(read(&b, NODE("a: b"), SLICED("  migDynamic: true\n")) == 0);
+	CHECK_INT(b.spec.gpus[0].mig_mode, MIG_ANY);
+	CHECK_INT(b.spec.gpus[1].mig_mode, MIG_OFF);
+	/* None is made. */
+	CHECK(read(&b, NODE("a: b"),
+		   "status: {devices: [{id: 0, uuid: GPU-a, model: NVIDIA-H100-80GB-HBM3, "
+		   "migEnabled: true}]}\n") == 0);
+	CHECK_INT(b.spec.gpus[0].mig_mode, MIG_MADE);
+	bench_done(&b);
+}
+
 TEST(rdma_and_storage_are_as_reported_or_else_as_labelled)
 {
 	static const struct {

@@ -285,6 +285,14 @@ TEST(slices_are_known_by_card_profile_and_start)
 	bench_put(KUBE_GPU_NODE_STATUS, SLICED("{uuid: MIG-2, profile: 1g.10gb, start: 4}"));
 	CHECK_STR(bench_seen(), "a:gpus,");
 	CHECK_STR(inventory_slice(inventory, "a", 0, "1g.10gb", 4, &arena), "MIG-2");
+	bench_put(KUBE_GPU_NODE_STATUS,
+		  REPORT("a", "devices: [{id: 0, uuid: GPU-a, model: NVIDIA-H100-80GB-HBM3, "
+			      "migEnabled: true, migDevices: [{uuid: MIG-3, profile: 1g.10gb.me, "
+			      "start: 6}]}]"));
+	CHECK_INT(node("a")->gpus[0].mig_mode, MIG_MADE);
+	CHECK(node("a")->gpus[0].mig_made[6] != 0);
+	CHECK_STR(inventory_slice(inventory, "a", 0, "1g.10gb+me", 6, &arena), "MIG-3");
+	CHECK(!inventory_slice(inventory, "a", 0, "1g.10gb", 6, &arena));
 	close_all();
 }
 

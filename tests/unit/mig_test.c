@@ -207,4 +207,29 @@ TEST(a_card_that_is_broken_into_loses_least)
 	CHECK_INT(mig_worth(g, empty), 01123 * 0100 + 047);
 }
 
+TEST(of_slices_that_are_made_the_highest_free_one_is_picked)
+{
+	const struct mig_geometry *g = &mig_h100_80gb;
+	unsigned small = profile(g, "1g.10gb"), large = profile(g, "3g.40gb");
+	uint8_t made[MIG_SLICES_MAX] = {
+		[0] = (uint8_t)(large + 1), [4] = (uint8_t)(small + 1), [6] = (uint8_t)(small + 1)
+	};
+	struct mig_state state = { 0 };
+	struct mig_choice choice = { .loss = 7 };
+
+	CHECK(mig_pick_made(g, state, made, small, &choice));
+	CHECK_INT(choice.start, 6);
+	CHECK_INT(choice.loss, 0);
+	mig_place(g, &state, small, 6);
+	CHECK(mig_pick_made(g, state, made, small, &choice));
+	CHECK_INT(choice.start, 4);
+	mig_place(g, &state, small, 4);
+	/* There would be room for one, but nobody has made it. */
+	CHECK(mig_fits(g, state, small));
+	CHECK(!mig_pick_made(g, state, made, small, &choice));
+	CHECK(!mig_pick_made(g, state, made, profile(g, "2g.20gb"), &choice));
+	CHECK(mig_pick_made(g, state, made, large, &choice));
+	CHECK_INT(choice.start, 0);
+}
+
 TEST_MAIN()

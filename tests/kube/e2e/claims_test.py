@@ -135,6 +135,31 @@ def shares_book_what_they_say_or_a_place():
         wait_bound("place-8")
 
 
+def one_slice(start):
+    """A card on which one small slice is made."""
+    slices = [{"uuid": f"MIG-{start}", "profile": "1g.10gb", "start": start}]
+    return {"migEnabled": True, "migDevices": slices}
+
+
+@test
+def slices_that_nobody_has_made_are_not_given_out():
+    with scene():
+        report("gpu-1", each={7: one_slice(6)})
+        report("gpu-2", each={0: one_slice(3)})
+        make_claim("small", {"count": 1, "exclusivity": "MIG", "migProfile": "1g.10gb"})
+        for name in ("small-a", "small-b"):
+            claimed(name, "small")
+        seen = [visible(wait_bound(name)) for name in ("small-a", "small-b")]
+        equal(sorted(seen), ["MIG-3", "MIG-6"])
+        claimed("small-c", "small")
+        wait_message("small-c", "2 Insufficient MIG slices of 1g.10gb")
+        # Another one is made, by hand.
+        more = one_slice(6)
+        more["migDevices"] += one_slice(2)["migDevices"]
+        report("gpu-1", each={7: more})
+        equal(visible(wait_bound("small-c")), "MIG-2")
+
+
 @test
 def slices_come_from_gpus_in_mig_mode():
     slices = [
@@ -164,7 +189,7 @@ def slices_come_from_gpus_in_mig_mode():
         claimed("strange", "strange")
         wait_message("strange", "didn't support MIG profile 5g.55gb")
         claimed("large", "large")
-        wait_message("large", "MIG")
+        wait_message("large", "1 Insufficient MIG slices of 7g.80gb")
         delete_pod("slice-a")
         wait_bound("slice-c")
 
