@@ -29,14 +29,6 @@ struct mutation {
 	struct ruling *ruling;
 };
 
-static bool is_ours(const struct webhook_options *options, const char *scheduler)
-{
-	for (size_t i = 0; i < options->schedulers_count; i++)
-		if (strcmp(options->schedulers[i], scheduler) == 0)
-			return true;
-	return false;
-}
-
 /* Annotations of owners, where these are known. */
 static void look_at_owners(struct mutation *m)
 {
@@ -69,7 +61,7 @@ static void set_scheduler(struct mutation *m)
 /* Whether somebody will fill the annotation in: otherwise the variable would hide every GPU. */
 static bool is_handled(const struct mutation *m)
 {
-	return is_ours(m->options, m->asks.scheduler) || m->asks.claim || m->asks.map ||
+	return webhook_is_ours(m->options, m->asks.scheduler) || m->asks.claim || m->asks.map ||
 	       m->asks.map_of_owner || m->asks.elastic ||
 	       (m->options->other_schedulers && m->asks.limits);
 }
@@ -192,7 +184,7 @@ static const struct json *find_claim(const struct mutation *m)
 static bool knows_ids(const struct mutation *m)
 {
 	return m->options->injection == INJECTION_ALL && m->asks.map && !m->asks.limits &&
-	       !m->asks.claim && is_ours(m->options, m->asks.scheduler);
+	       !m->asks.claim && webhook_is_ours(m->options, m->asks.scheduler);
 }
 
 void webhook_mutate(const struct webhook_options *options, const struct admission *a,

@@ -64,6 +64,14 @@ int webhook_injection_parse(const char *word, enum injection_mode *ret, struct e
 	return err_set(err, EINVAL, "--injection=%s: there are cdi, env, external and all", word);
 }
 
+bool webhook_is_ours(const struct webhook_options *options, const char *scheduler)
+{
+	for (size_t i = 0; i < options->schedulers_count; i++)
+		if (strcmp(options->schedulers[i], scheduler) == 0)
+			return true;
+	return false;
+}
+
 int webhook_options_check(const struct webhook_options *options, struct err *err)
 {
 	bool cdi = options->injection == INJECTION_CDI, env = options->injection == INJECTION_ENV;
@@ -76,6 +84,12 @@ int webhook_options_check(const struct webhook_options *options, struct err *err
 		return err_set(err, EINVAL,
 			       "--inject=mps does not go with --injection=cdi: there the agent "
 			       "sets the limits of MPS");
+	if (options->set_scheduler && !options->other_schedulers &&
+	    !webhook_is_ours(options, options->set_scheduler))
+		return err_set(err, EINVAL,
+			       "--set-scheduler=%s is none of the names of --scheduler-name: its "
+			       "containers would get no variable, and see every GPU",
+			       options->set_scheduler);
 	if (options->copy_owner_annotations && !options->lookup)
 		return err_set(
 			err, EINVAL,

@@ -83,6 +83,9 @@ int webhook_inject_add(struct webhook_options *options, const char *word, struct
 /* The mode of that name ("cdi", "env", "external", "all"): 0, -EINVAL. */
 int webhook_injection_parse(const char *word, enum injection_mode *ret, struct err *err);
 
+/* Whether the scheduler of that name is one of ours. */
+bool webhook_is_ours(const struct webhook_options *options, const char *scheduler);
+
 /* Whether they go together; to be asked once.  0, -EINVAL. */
 int webhook_options_check(const struct webhook_options *options, struct err *err);
 

@@ -40,7 +40,7 @@ static int check_decisions(const struct webhook_options *options, const struct a
 	return err_set(err, EINVAL,
 		       "annotation %s says what was decided: only the scheduler "
 		       "writes it, leave it %s",
-		       key, a->old ? "as it is" : "out");
+		       key, json_get(a->old, "metadata", "annotations", key) ? "as it is" : "out");
 }
 
 /* Past the scheduler, nobody would have locked the GPUs. */
@@ -75,7 +75,7 @@ static bool has_given(const struct webhook_options *options, const struct json *
 		      const struct pod_asks *asks, uint32_t *gpus)
 {
 	return asks->map && !asks->limits && !asks->claim &&
-	       is_one_of(asks->scheduler, options->schedulers, options->schedulers_count) &&
+	       webhook_is_ours(options, asks->scheduler) &&
 	       literal_gpus(pod, asks->map, gpus) == 0;
 }
 

@@ -566,6 +566,14 @@ TEST(options_that_contradict_each_other_are_refused)
 	options = webhook_options_default;
 	options.copy_owner_annotations = true;
 	CHECK(webhook_options_check(&options, &err) == -EINVAL);
+	options = webhook_options_default;
+	options.set_scheduler = "topology-aware-scheduler";
+	CHECK(webhook_options_check(&options, &err) == 0);
+	options.set_scheduler = "gpu-schedular";
+	CHECK(webhook_options_check(&options, &err) == -EINVAL);
+	CHECK(strstr(err.text, "--set-scheduler=gpu-schedular is none of"));
+	options.other_schedulers = true;
+	CHECK(webhook_options_check(&options, &err) == 0);
 	CHECK(webhook_inject_add(&options, "runtimeclass=", &err) == -EINVAL);
 	CHECK(webhook_inject_add(&options, "everything", &err) == -EINVAL);
 	CHECK(webhook_injection_parse("unknown", &options.injection, &err) == -EINVAL);

@@ -268,21 +268,78 @@ def random_pod(random):
     return pod
 
 
-def ask_webhook(connection, pod):
+def ask_webhook(connection, pod, old=None):
     """Whether the webhook itself would have it, and what it says."""
     request = {
         "uid": "u",
-        "operation": "CREATE",
+        "operation": "UPDATE" if old else "CREATE",
         "namespace": "random",
         "resource": {"group": "", "version": "v1", "resource": "pods"},
         "userInfo": {"username": "alice"},
         "object": pod,
+        "oldObject": old,
     }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     headers = {"Content-Type": "application/json"}
     connection.request("POST", "/validate", json.dumps(review), headers)
     answer = json.loads(connection.getresponse().read())["response"]
     return answer["allowed"], answer.get("status", {}).get("message", "")
+
+
+def mapped_pod(random):
+    """A pod whose containers have the ids of its map, or wait for them."""
+    labels = {"apps.kubernetes.io/pod-index": random.choice(["0", "1"])}
+    entry = {"name": "CUDA_VISIBLE_DEVICES", "value": "2,3"}
+    if random.random() < 0.2:
+        path = "metadata.annotations['elasticgpu.io/container-a']"
+        entry = {"name": entry["name"], "valueFrom": {"fieldRef": {"fieldPath": path}}}
+    line = f"{labels['apps.kubernetes.io/pod-index']}=n:3,2"
+    annotations = {"gpu-scheduling-map": "\n".join(["# map", line, "7=n:0"])}
+    spec = {**OURS, "containers": [{"name": "a", "env": [entry]}]}
+    pod = {"metadata": {"annotations": annotations, "labels": labels}, "spec": spec}
+    if random.random() < 0.2:
+        spec["nodeName"] = "n"
+    return pod
+
+
+def change(random, pod):
+    """Some of what users can change in a pod that exists."""
+    annotations = pod["metadata"].setdefault("annotations", {})
+    labels = pod["metadata"].setdefault("labels", {})
+    index = "batch.kubernetes.io/job-completion-index"
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "u"}
+    lines = [*LINES, "0=n:2,3\n1=n:3,2", "0=m:3,2", "1=m:2,3"]
+    changes = [
+        lambda: annotations.update({"gpu-scheduling-map": random.choice(lines)}),
+        lambda: annotations.update({"gpu-scheduling-map": "0=n:2,3\n1=m:3,2"}),
+        lambda: annotations.pop("gpu-scheduling-map", None),
+        lambda: annotations.update({index: random.choice(["0", "1", "x"])}),
+        lambda: annotations.update({"gpu.scheduling/claim": "c"}),
+        lambda: annotations.update({"x": "y"}),
+        lambda: labels.update({"apps.kubernetes.io/pod-index": random.choice("01x")}),
+        lambda: labels.update({index: random.choice("01")}),
+        lambda: labels.update({"pod-template-hash": "x"}),
+        lambda: labels.pop("apps.kubernetes.io/pod-index", None),
+        lambda: pod["metadata"].update({"ownerReferences": [owner]}),
+    ]
+    for each in random.choices(changes, k=random.choice([1, 1, 2])):
+        each()
+
+
+def decide_updates(connection, random, count):
+    """The same of pods that exist: what differs, and how many were allowed and refused."""
+    scheduler, wrong, tally = As(ACCOUNT + "scheduler"), [], Counter()
+    for number in range(count):
+        made = scheduler.post(pods("random"), complete(mapped_pod(random), "random", f"u-{number}"))
+        equal(made.code, 201, str(made))
+        pod = json.loads(json.dumps(made.json))
+        change(random, pod)
+        answer = ALICE.put(f"{pods('random')}/u-{number}{DRY}", pod)
+        allowed, said = ask_webhook(connection, pod, made.json)
+        tally[allowed] += 1
+        if allowed != (answer.code == 200):
+            wrong.append(f"update {number}: {json.dumps(pod)}: {answer}, but {said!r}")
+    return wrong, tally
 
 
 @test
@@ -309,10 +366,13 @@ def random_pods_are_decided_alike_by_webhook_and_policy():
             tally[allowed] += 1
             if allowed != (answer.code == 201):
                 wrong.append(f"seed {seed}, {number}: {json.dumps(pod)}: {answer}, but {said!r}")
+        differ, updates = decide_updates(connection, random, 150)
+        wrong += differ
         connection.close()
     kubectl("delete", "-f", str(ROOT / "deploy/webhook/policy.yaml"))
-    check(not wrong, f"{len(wrong)} differ: " + "\n".join(wrong[:5]))
-    check(min(tally[True], tally[False]) * 5 > sum(tally.values()), f"one-sided: {tally}")
+    check(not wrong, f"seed {seed}, {len(wrong)} differ: " + "\n".join(wrong[:5]))
+    for each in (tally, updates):
+        check(min(each[True], each[False]) * 5 > sum(each.values()), f"one-sided: {each}")
 
 
 HIDDEN = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
