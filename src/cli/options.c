@@ -269,3 +269,10 @@ bool options_done(const struct options *options, int argc, char **argv,
 	}
 	return true;
 }
+
+int options_name_addr(int rc, const char *option, struct err *err)
+{
+	if (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL || rc == -EACCES)
+		err_prefix(err, "--%s", option);
+	return rc;
+}

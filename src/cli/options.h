@@ -85,4 +85,8 @@ void options_help(const struct options *options, FILE *out);
 bool options_done(const struct options *options, int argc, char **argv,
 		  struct option_list *operands, int *exit_code);
 
+/* Returns `rc`.  If it says that an address is somebody else's, the option that takes
+ * another is put in front of the sentence. */
+int options_name_addr(int rc, const char *option, struct err *err);
+
 #endif

@@ -364,7 +364,7 @@ static int start_health(struct run *r, struct err *err)
 
 	if (strcmp(options.addr, "none") == 0)
 		return 0;
-	return health_new(&options, &r->health, err);
+	return options_name_addr(health_new(&options, &r->health, err), "health-addr", err);
 }
 
 /* The beginning */

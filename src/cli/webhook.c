@@ -319,7 +319,9 @@ static int start_health(struct webhook *w, struct err *err)
 						.refresh = measure,
 						.context = w };
 
-	return strcmp(w->health_addr, "none") == 0 ? 0 : health_new(&options, &w->health, err);
+	if (strcmp(w->health_addr, "none") == 0)
+		return 0;
+	return options_name_addr(health_new(&options, &w->health, err), "health-addr", err);
 }
 
 static void reviewed(void *context)
@@ -357,7 +359,7 @@ static int start_lookup(struct webhook *w, struct err *err)
 	return 0;
 }
 
-static int start(struct webhook *w, struct err *err)
+static int start_server(struct webhook *w, struct err *err)
 {
 	const struct webhook_server_options options = { .loop = &w->loop,
 							.log = &w->log,
@@ -368,12 +370,27 @@ static int start(struct webhook *w, struct err *err)
 							.reviews = &w->reviews,
 							.reviewed = reviewed,
 							.context = w };
+	int r = webhook_server_new(&options, &w->server, err);
+
+	if (r < 0 && err->code == ENOENT) {
+		const struct err why = *err;
+
+		return err_set(err, ENOENT,
+			       "%s; `gpu-scheduler certs --dir FOLDER` makes a certificate, "
+			       "--tls-cert-file and --tls-private-key-file say where it is",
+			       why.text);
+	}
+	return options_name_addr(r, "addr", err);
+}
+
+static int start(struct webhook *w, struct err *err)
+{
 	int r = start_health(w, err);
 
 	if (r == 0 && (w->claims || w->copy_annotations))
 		r = start_lookup(w, err);
 	if (r == 0)
-		r = webhook_server_new(&options, &w->server, err);
+		r = start_server(w, err);
 	if (r == 0)
 		log_info(&w->log, "serving reviews", LOG_STR("addr", w->addr),
 			 LOG_I64("port", webhook_server_port(w->server)));

@@ -226,4 +226,16 @@ TEST(the_help_comes_from_the_table)
 			"Example: try it\n");
 }
 
+TEST(an_address_that_is_taken_names_the_option_for_another)
+{
+	struct err err = ERR_INIT;
+
+	err_set(&err, EADDRINUSE, "cannot listen on :80");
+	CHECK_INT(options_name_addr(-EADDRINUSE, "addr", &err), -EADDRINUSE);
+	CHECK_STR(err.text, "--addr: cannot listen on :80");
+	CHECK_INT(options_name_addr(-EINVAL, "addr", &err), -EINVAL);
+	CHECK_STR(err.text, "--addr: cannot listen on :80");
+	CHECK_INT(options_name_addr(0, "addr", &err), 0);
+}
+
 TEST_MAIN()

@@ -7,6 +7,7 @@ cluster:
 """
 import base64
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -62,6 +63,34 @@ def certificates_are_made_once_with_few_rights():
     equal(
         ALICE.get(SECRET).json["metadata"]["resourceVersion"], secret["metadata"]["resourceVersion"]
     )
+
+
+def complaint(*options):
+    """Of a webhook that does not start."""
+    done = subprocess.run(
+        [str(word) for word in (PROGRAM, "webhook", *options)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    equal(done.returncode, 2, done.stderr)
+    return done.stderr
+
+
+@test
+def a_webhook_that_cannot_start_says_what_to_change():
+    """A certificate that is not there yet, and addresses that others have."""
+    said = complaint("--tls-cert-file", FOLDER / "none.crt", "--health-addr", "none")
+    check("none.crt" in said and "gpu-scheduler certs" in said, said)
+    certs()
+    volume = mount()
+    files = ("--tls-cert-file", volume / "tls.crt", "--tls-private-key-file", volume / "tls.key")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        said = complaint(*files, "--health-addr", "none", "--addr", address)
+        check("webhook: --addr: cannot listen" in said, said)
+        said = complaint(*files, "--health-addr", address)
+        check("webhook: --health-addr: cannot listen" in said, said)
 
 
 @test
