@@ -228,7 +228,8 @@ static int rebook(struct residents *residents, struct resident *r, uint32_t numb
 {
 	const struct pod *pod = cluster_pod(residents->cluster, number);
 	bool same_node = pod->node == node;
-	bool same_holds = same_node && (!now->has_known || holds_equal(pod, &now->known));
+	bool same_holds =
+		same_node && (now->has_known ? holds_equal(pod, &now->known) : !r->lacks);
 	bool same_needs = same_resources(pod, &now->wish.request);
 	struct assignment kept;
 
@@ -245,6 +246,19 @@ static int rebook(struct residents *residents, struct resident *r, uint32_t numb
 	if (same_holds)
 		return book(residents, node, now, &kept);
 	return book(residents, node, now, now->has_known ? &now->known : NULL);
+}
+
+/* How many parts of cards it holds, or must have been given by whoever bound it. */
+static uint32_t holds_of(const struct residence *now)
+{
+	const struct request *r = &now->wish.request;
+	uint32_t holds = 0;
+
+	if (now->has_known)
+		return now->known.count;
+	for (unsigned i = 0; i < r->asks_count; i++)
+		holds += r->asks[i].count;
+	return holds;
 }
 
 /* Books the pod as its document says, if its node is there. */
@@ -272,7 +286,7 @@ static int settle(struct residents *residents, struct resident *r, const struct 
 	}
 	number = cluster_pod_find(c, r->uid);
 	*is_short = number != POD_NONE && cluster_pod(c, number)->holds_count < now.holds_said;
-	resident_lacks(residents, r, now.has_known ? now.known.count : 0);
+	resident_lacks(residents, r, holds_of(&now));
 	r->guessed = !r->decided && (now.has_known || now.wish.request.asks_count);
 	wish_release(c, &now.wish);
 	r->seen = 1;

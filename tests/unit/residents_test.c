@@ -360,6 +360,34 @@ TEST(what_we_had_counted_on_is_booked_for_who_has_it_when_we_give_it_up)
 	close_all();
 }
 
+TEST(who_found_no_card_left_has_what_a_lost_lock_leaves)
+{
+	const struct lock_hold holds[] = {
+		{ .uuid = "G0", .core_milli = 1000, .mem_mib = 80000 },
+		{ .uuid = "G1", .core_milli = 1000, .mem_mib = 80000 },
+		{ .uuid = "G2", .core_milli = 1000, .mem_mib = 80000 },
+		{ .uuid = "G3", .core_milli = 1000, .mem_mib = 80000 },
+	};
+	const struct lock_entry entry = { .uid = "u-g",
+					  .namespace = "ml",
+					  .name = "g",
+					  .version = "1",
+					  .attempt = 5,
+					  .holds = holds,
+					  .holds_count = ARRAY_SIZE(holds) };
+
+	open_with_node();
+	CHECK(residents_put_guest(residents, "a", &entry) == 0);
+	bench_put(KUBE_POD, POD("other", "", "", "nvidia.com/gpu: 2"));
+	CHECK_INT(gpus("other"), 0);
+	residents_again(residents, "a");
+	CHECK_INT(gpus("other"), 0);
+	residents_remove_guest(residents, "u-g");
+	residents_again(residents, "a");
+	CHECK_INT(gpuset_count((uint32_t)gpus("other")), 2);
+	close_all();
+}
+
 TEST(what_cannot_be_read_is_booked_by_what_can)
 {
 	open_with_node();
