@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define STUCK_CHECK_MS 5000
+#define BUSY_TOLD      3 /* it asks for a moment: when a kind is new, for instance */
 
 struct kube_cache {
 	struct kube_client *client;
@@ -28,6 +29,7 @@ struct kube_cache {
 	struct kube_call *call; /* NULL: it waits */
 	uv_timer_t timer;
 	bool unreached; /* the last answer was none, and the client has said why */
+	uint8_t busy;	/* how often the server had no time in a row, up to BUSY_TOLD */
 	uint64_t told;	/* hash of the trouble that was logged last; 0: none since it last heard */
 };
 
@@ -62,6 +64,10 @@ static void cache_ended(struct kube_cache *cache, const struct kube_reply *reply
 	cache->call = NULL;
 	cache->unreached =
 		reply->reason == KUBE_UNREACHABLE || reply->reason == KUBE_NO_CREDENTIALS;
+	if (reply->reason != KUBE_TOO_MANY_REQUESTS)
+		cache->busy = 0;
+	else if (cache->busy < BUSY_TOLD)
+		cache->busy++;
 	if (follow->doing == DOING_WATCH)
 		kube_telemetry_watch(kube_telemetry(cache->client), cache->options.kind->plural,
 				     why_ended(follow, reply));
@@ -92,7 +98,8 @@ static void on_timer(uv_timer_t *timer)
 static enum log_level trouble_level(struct kube_cache *cache)
 {
 	uint64_t hash = hash_sentence(cache->follow.trouble, 1) | 1;
-	if (cache->follow.absent || cache->unreached || hash == cache->told)
+	if (cache->follow.absent || cache->unreached || hash == cache->told ||
+	    (cache->busy && cache->busy < BUSY_TOLD))
 		return LOG_DEBUG;
 	cache->told = hash;
 	return LOG_WARN;
