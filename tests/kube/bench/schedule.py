@@ -14,7 +14,9 @@ By turns, each with the same nodes and as many pods of one GPU that wait when it
 
 The first three take turns --rounds times; what counts is the median ratio of `ours` to the
 `lock` next to it.  A rate is from the first pod that a watch shows bound to the last.  CPU is
-all that the process used from its start until two seconds after the last pod.  Then pods come
+all that the process used from its start until two seconds after the last pod; of a bare client,
+what its requests took, so it shows what HTTP alone costs here.  How much is too much depends on
+the machine: ours may take 0.3 ms where kube-scheduler takes 3.5.  Then pods come
 one by one (from sending the POST until the watch shows it bound), and then there are more
 nodes (memory).  The status is 1 when a target is missed.
 """
@@ -41,6 +43,7 @@ from harness.processes import Process, StartError  # noqa: E402
 ROOT = Path(__file__).resolve().parents[3]
 RATIO_TARGET = 0.80
 CPU_TARGET_MS = 0.3
+CPU_KUBE_MS = 3.5  # of kube-scheduler, where the target was set
 MEMORY_TARGET_MIB = 60
 TURN_TIMEOUT_S = 180
 SETTLE_S = 2
@@ -194,7 +197,7 @@ class Bench:
         client.stdin.write("go\n")
         client.stdin.flush()
         result = self._watched(watch, kind)
-        self._finish(client)
+        result["cpu_ms"] = self._finish(client)["cpu_ms"]
         self.call("delete")
         return result
 
@@ -279,8 +282,8 @@ def burst_turns(bench, args):
             else:
                 result = bench.scheduler(kind, args.pods)
             results.setdefault(kind, []).append(result)
-            used = f"  {result['cpu_ms']:6.3f} ms of CPU a pod" if "cpu_ms" in result else ""
-            print(f"burst {kind:9}{result['rate']:8.0f} pods/s{used}", flush=True)
+            used = f"{result['cpu_ms']:6.3f} ms of CPU a pod"
+            print(f"burst {kind:9}{result['rate']:8.0f} pods/s  {used}", flush=True)
     return results
 
 
@@ -295,8 +298,11 @@ def judge_burst(results):
         missed = ratio < RATIO_TARGET
         print(f"ours / a bare client with the same writes: {ratio:.2f} (target {RATIO_TARGET})")
     cpu_ms = statistics.median(result["cpu_ms"] for result in results["ours"])
-    print(f"CPU a pod: {cpu_ms:.3f} ms (target {CPU_TARGET_MS})", flush=True)
-    return missed or cpu_ms > CPU_TARGET_MS
+    target_ms = CPU_TARGET_MS
+    if "kube" in results:
+        target_ms *= results["kube"][0]["cpu_ms"] / CPU_KUBE_MS
+    print(f"CPU a pod: {cpu_ms:.3f} ms (target {target_ms:.3f})", flush=True)
+    return missed or cpu_ms > target_ms
 
 
 def online_turns(bench, args, kinds):

@@ -198,6 +198,7 @@ static void pod_ended(void *context, unsigned slot, long code, const char *answe
 int schedule_bare(struct bench *b, unsigned pods, bool locks)
 {
 	struct flow *f = calloc(1, sizeof(*f));
+	uint64_t cpu_ns;
 
 	if (!f)
 		bench_fail("out of memory");
@@ -209,9 +210,11 @@ int schedule_bare(struct bench *b, unsigned pods, bool locks)
 	f->next = 0;
 	f->end = pods;
 	schedule_wait_for_go();
+	cpu_ns = bench_cpu_ns();
 	for (unsigned slot = 0; slot < BARE_SLOTS && f->next < f->end; slot++)
 		start_pod(f, slot);
 	bare_run(f->bare);
+	printf("{\"cpu_ms\": %.4f}\n", (double)(bench_cpu_ns() - cpu_ns) / 1e6 / pods);
 	bare_free(f->bare);
 	if (locks)
 		delete_leases(b);
