@@ -130,10 +130,11 @@ static size_t review_specs(struct webhook *w, struct option_spec *ret)
 		  .list = &w->accounts },
 		{ .name = "injection",
 		  .value = "MODE",
-		  .help = "how GPUs get into containers. all (default): containers see every\n"
-			  "GPU of the node, CUDA_VISIBLE_DEVICES is what limits them. Where an\n"
-			  "agent on the nodes reports it: cdi (it hands them out), env (NVIDIA's\n"
-			  "runtime does), external (NVIDIA's device plugin does)",
+		  .help = "how GPUs get into containers, where all nodes are alike: all\n"
+			  "(containers see every GPU of the node, CUDA_VISIBLE_DEVICES is what\n"
+			  "limits them), cdi (our agent hands them out), env (NVIDIA's runtime\n"
+			  "does), external (NVIDIA's device plugin does). Without it,\n"
+			  "CUDA_VISIBLE_DEVICES is what the scheduler writes for the node",
 		  .string = &w->injection },
 		{ .name = "inject",
 		  .value = "WHAT",

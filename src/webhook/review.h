@@ -72,8 +72,9 @@ struct webhook_options {
 	const struct dialect_lookup *lookup;
 };
 
-/* The defaults of the options: both names of the scheduler, no accounts, and mode all: what
- * the scheduler takes a node for that has no agent.  Mode cdi needs one. */
+/* The defaults of the options: both names of the scheduler, no accounts, and no mode: the
+ * variable refers to what the scheduler writes for the node's own.  No slot, which only
+ * mode cdi has, and no ids of a map, which are right where every GPU is visible alone. */
 extern const struct webhook_options webhook_options_default;
 
 /* Takes one value of --inject: "nvidia", "mps", "mps=/run/nvidia/mps" or

@@ -48,7 +48,7 @@ static struct webhook_options options_of(uint8_t choice, const struct dialect_lo
 
 	options.accounts = accounts;
 	options.accounts_count = 1;
-	options.injection = (enum injection_mode)(INJECTION_CDI + choice % 4);
+	options.injection = (enum injection_mode)(choice % (INJECTION_ALL + 1));
 	options.inject = choice & 4 ? INJECT_NVIDIA | INJECT_MPS : 0;
 	options.runtime_class = choice & 8 ? "nvidia" : NULL;
 	options.set_scheduler = choice & 16 ? "gpu-scheduler" : NULL;

@@ -306,8 +306,8 @@ TEST(ids_of_a_map_are_literal_only_where_every_gpu_is_visible)
 		/* Limits and claims deal the ids out. */
 		{ MAP("name: w-1", LINES, "containers: [{name: a, " GPU "}]"), referred },
 	};
-	static const enum injection_mode others[] = { INJECTION_CDI, INJECTION_ENV,
-						      INJECTION_EXTERNAL };
+	static const enum injection_mode others[] = { INJECTION_UNKNOWN, INJECTION_CDI,
+						      INJECTION_ENV, INJECTION_EXTERNAL };
 	struct stage s;
 	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
 
