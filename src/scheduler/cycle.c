@@ -64,7 +64,7 @@ static void launch(struct scheduler *s, struct task *task, const struct wish *wi
 		cannot_start(s, task, -err.code, &err);
 		return;
 	}
-	task->unit.waits_ms = 0;
+	unit_waits_no_more(s, &task->unit);
 	pending_placed(s->pending, &task->unit.item);
 	flight_start(f);
 }
@@ -73,6 +73,13 @@ void unit_waits(struct scheduler *s, struct unit *unit)
 {
 	if (!unit->waits_ms)
 		unit->waits_ms = now_ms(s);
+	turns_join(&s->turns, unit, now_ms(s));
+}
+
+void unit_waits_no_more(struct scheduler *s, struct unit *unit)
+{
+	unit->waits_ms = 0;
+	turns_leave(&s->turns, unit);
 }
 
 bool unit_is_patient(const struct scheduler *s, const struct unit *unit)
@@ -188,6 +195,7 @@ static void decide_task(struct scheduler *s, struct task *task)
 	if (wish.gang.name) {
 		struct gang *gang = gangs_get(s, wish.gang.name);
 
+		unit_waits_no_more(s, &task->unit);
 		if (!gang || gang_join(s, gang, task, &wish) < 0)
 			pending_failed(s->pending, &task->unit.item, now_ms(s));
 	} else if (!is_taken(s, task)) {

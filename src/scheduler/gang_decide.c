@@ -282,7 +282,7 @@ static void fly_together(struct muster *m, const struct placing *list, uint32_t 
 	}
 	if (i == count) {
 		count_locks(m, first);
-		m->gang->unit.waits_ms = 0;
+		unit_waits_no_more(s, &m->gang->unit);
 		pending_placed(s->pending, &m->gang->unit.item);
 		flight_start(first);
 		return;

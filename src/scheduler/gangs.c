@@ -27,8 +27,9 @@ struct gang *gangs_get(struct scheduler *s, const char *name)
 	return NULL;
 }
 
-static void gang_free(struct gang *gang)
+static void gang_free(struct scheduler *s, struct gang *gang)
 {
+	unit_waits_no_more(s, &gang->unit);
 	vec_done(&gang->tasks);
 	free(gang);
 }
@@ -38,7 +39,7 @@ void gangs_done(struct scheduler *s)
 	struct map_entry entry;
 
 	for (uint32_t at = 0; map_next(&s->gangs.by_name, &at, &entry);)
-		gang_free(entry.value);
+		gang_free(s, entry.value);
 	map_done(&s->gangs.by_name);
 }
 
@@ -75,7 +76,7 @@ void gangs_collect(struct scheduler *s)
 	}
 	for (size_t i = 0; i < idle.len; i++) {
 		map_del(&s->gangs.by_name, idle.items[i]->name, strlen(idle.items[i]->name));
-		gang_free(idle.items[i]);
+		gang_free(s, idle.items[i]);
 	}
 }
 

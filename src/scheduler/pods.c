@@ -76,6 +76,7 @@ void pods_left(struct scheduler *s, uint32_t node)
 
 	residents_again(s->residents, cluster_node(s->cluster, node)->name);
 	s->epoch++;
+	preempt_left(s, node);
 	pending_event(s->pending, WAKE_POD_LEFT, now_ms(s), helps, &help);
 	pending_event(s->pending, WAKE_VOLUME, now_ms(s), wants_volumes, NULL);
 	scheduler_kick(s);

@@ -108,6 +108,16 @@ void preempt_pod_gone(struct scheduler *s, const char *uid)
 	scheduler_kick(s); /* preempt_tick() goes on */
 }
 
+void preempt_left(struct scheduler *s, uint32_t node)
+{
+	for (struct nomination *n = s->nominations; n; n = n->next) {
+		const struct asked *asked = n->unit->is_gang ? NULL : task_of(n->unit)->asked;
+
+		if (n->reserves && asked && fit_node(s->cluster, &asked->request, node) == FITS)
+			n->again_ms = 0;
+	}
+}
+
 /* Books the victims beside who takes their place: as much of theirs as is left, so that
  * nobody is given what they still use. */
 static void book_victims(struct nomination *n)

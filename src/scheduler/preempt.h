@@ -8,8 +8,8 @@
  * unit is decided anew, on what is there then.
  *
  * Reservations keep what is big from being starved by what is small and comes all the time: a
- * unit that has waited for long gets one, the cheapest there is; all others go on around it
- * (backfill).  There is one at a time, looked at anew every few seconds.
+ * unit that has waited for long gets one, the cheapest there is, in its turn (turns.h); all others
+ * go on around it (backfill).  There is one at a time, looked at anew every few seconds.
  */
 #ifndef GS_SCHEDULER_PREEMPT_H
 #define GS_SCHEDULER_PREEMPT_H
@@ -47,6 +47,9 @@ bool preempt_has_guest(const struct scheduler *s, uint32_t node);
 
 /* A pod is gone: if it was a victim, who waits may be decided. */
 void preempt_pod_gone(struct scheduler *s, const char *uid);
+/* Something left the node: if who has a reservation elsewhere fits there now, it is decided anew,
+ * before others are. */
+void preempt_left(struct scheduler *s, uint32_t node);
 /* The task will not need the room: its victims count again, as far as they are there. */
 void preempt_cancel(struct scheduler *s, struct task *task);
 /* Whether room is reserved for somebody. */

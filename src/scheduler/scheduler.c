@@ -97,36 +97,32 @@ static void check_drained(struct scheduler *s, uint64_t now)
 	drained(s->drained_context);
 }
 
-static bool goes_before(const struct pending_item *a, const struct pending_item *b)
+static void look_after_gangs(struct scheduler *s, uint64_t now)
 {
-	return a->priority != b->priority ? a->priority > b->priority : a->arrival < b->arrival;
-}
-
-/* Who has waited for long may have a reservation now, one at a time. */
-static void wake_patient(struct scheduler *s, uint64_t now)
-{
-	struct map_entry entry;
-	struct gang *first = NULL;
-
 	if (now < s->patient_ms)
 		return;
 	s->patient_ms = now + PATIENT_MS;
 	if (++s->rounds % COLLECT_ROUNDS == 0)
 		gangs_collect(s);
 	gangs_tell(s);
-	if (preempt_reserves(s))
-		return;
-	for (uint32_t at = 0; map_next(&s->gangs.by_name, &at, &entry);) {
-		struct gang *gang = entry.value;
-		const struct pending_item *item = &gang->unit.item;
+}
 
-		if (item->added && item->place == PENDING_PARKED &&
-		    unit_is_patient(s, &gang->unit) &&
-		    (!first || goes_before(item, &first->unit.item)))
-			first = gang;
-	}
-	if (first)
-		pending_wake_item(s->pending, &first->unit.item, now);
+/* In how many ms somebody has waited for so long that he may have a reservation; there is one
+ * at a time. */
+static uint64_t turn_due_ms(const struct scheduler *s, uint64_t now)
+{
+	if (!s->active || s->draining || preempt_reserves(s))
+		return UINT64_MAX;
+	return turns_due_ms(&s->turns, s->reserve_after_ms, now);
+}
+
+static void give_turn(struct scheduler *s, uint64_t now)
+{
+	struct unit *unit =
+		turn_due_ms(s, now) == 0 ? turns_take(&s->turns, s->reserve_after_ms, now) : NULL;
+
+	if (unit)
+		pending_wake_item(s->pending, &unit->item, now);
 }
 
 static void tick(uv_timer_t *timer)
@@ -138,16 +134,17 @@ static void tick(uv_timer_t *timer)
 	uint64_t due_ms = pending_tick(s->pending, now);
 	if (!s->active || s->draining)
 		wait_ms = WAKING_MS;
-	set_timer(s, MIN(wait_ms, due_ms));
+	if (s->active && !s->draining) {
+		preempt_tick(s, now); /* before others take what is free now */
+		look_after_gangs(s, now);
+		give_turn(s, now);
+	}
+	set_timer(s, MIN(wait_ms, MIN(due_ms, turn_due_ms(s, now))));
 	if (s->active && !s->draining)
 		cycle_run(s);
 	flights_tick(s, now);
 	closed_tick(s, now);
 	config_tick(s->config);
-	if (s->active && !s->draining) {
-		preempt_tick(s, now);
-		wake_patient(s, now);
-	}
 	report_tick(s);
 	check_drained(s, now);
 }

@@ -16,6 +16,7 @@
 #include "scheduler/asked.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/task.h"
+#include "scheduler/turns.h"
 
 struct err;
 struct budgets;
@@ -126,6 +127,7 @@ struct scheduler {
 	struct pending *pending;
 	struct tasks tasks;
 	struct gangs gangs;
+	struct turns turns; /* to get a reservation */
 	struct asked_set asked;
 	struct arena arena;	/* of one decision */
 	struct refusal refusal; /* the last one */
@@ -183,6 +185,8 @@ void cycle_run(struct scheduler *s);
 void cycle_decide_unit(struct scheduler *s, struct unit *unit);
 /* There is no room for it; whether that has been so for long enough to reserve some. */
 void unit_waits(struct scheduler *s, struct unit *unit);
+/* It has a place, or is no more. */
+void unit_waits_no_more(struct scheduler *s, struct unit *unit);
 bool unit_is_patient(const struct scheduler *s, const struct unit *unit);
 void task_spec(const struct task *task, const struct wish *wish, struct pod_spec *ret);
 

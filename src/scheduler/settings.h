@@ -42,7 +42,7 @@ struct scheduler_settings {
 	const struct policy *policy;
 	uint32_t max_nodes_per_leaf, max_gpus_per_leaf; /* 0: as the fabric has them */
 	uint16_t seats;					/* maxPodsPerSharedGpu */
-	uint32_t gang_wait_ms; /* after which a gang that does not fit gets a reservation */
+	uint32_t gang_wait_ms; /* after which what does not fit gets a reservation */
 	uint32_t backoff_ms, backoff_max_ms;
 	uint32_t domain_keys_count;
 	/* The outermost first, as dialect/node.h wants them. */

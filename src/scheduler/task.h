@@ -29,6 +29,10 @@ struct unit {
 	struct pending_item item;
 	bool is_gang;
 	uint64_t waits_ms; /* since when there is no room for it; 0: that is not known */
+	/* turns.h */
+	bool is_in_turn;
+	uint64_t turn_ms;
+	struct unit *turn_next, *turn_previous;
 };
 
 struct task {

@@ -39,6 +39,7 @@ struct task *task_seen(struct scheduler *s, const struct kube_object *pod)
 
 static void dequeue(struct scheduler *s, struct task *task)
 {
+	unit_waits_no_more(s, &task->unit);
 	if (task->gang)
 		gang_leave(s, task);
 	pending_remove(s->pending, &task->unit.item);

@@ -261,6 +261,24 @@ def a_big_gang_is_not_starved_by_small_pods():
 
 
 @test
+def a_big_pod_is_not_starved_by_small_ones():
+    with scene():
+        stream = Stream()
+        stream.start()
+        try:
+            eventually(lambda: stream.made >= 20, "the nodes are busy")
+            make_pod("single", gpus=8)
+            wait_message("single", "Insufficient free GPUs")
+            # Nothing that happens would help it, so nothing wakes it but the time.
+            wait_message("single", "a place is reserved", timeout_s=60)
+            wait_bound("single", timeout_s=60)
+            check(stream.is_alive(), "the small ones had ended")
+        finally:
+            stream.over.set()
+            stream.join()
+
+
+@test
 def an_upstream_group_is_a_gang():
     body = {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
