@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "dialect/keys.h"
+#include "kube/check.h"
 #include "kube/client.h"
 #include "kube/config.h"
 #include "kube/election.h"
@@ -174,6 +175,22 @@ static void use_environment(struct run *r)
 		r->log_level = level;
 }
 
+/* What the server would refuse, or never have. */
+static int check_names(const struct run *r)
+{
+	struct err err = ERR_INIT;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < r->names.count; i++)
+		rc = kube_check_label_key("--scheduler-name", r->names.items[i], &err);
+	if (rc == 0 && r->lock_namespace)
+		rc = kube_check_label_name("--lock-namespace", r->lock_namespace, &err);
+	if (rc == 0 && r->election_namespace)
+		rc = kube_check_label_name("--leader-elect-namespace", r->election_namespace,
+					   &err);
+	return rc < 0 ? complain(err.text) : CLI_OK;
+}
+
 static int set_up_log(struct run *r)
 {
 	r->log = (struct log){ .fd = STDERR_FILENO, .level = LOG_INFO, .clock = &clock_system };
@@ -295,7 +312,8 @@ static bool is_ready(void *context, struct strbuf *why)
 		return false;
 	}
 	if (kube_is_unreached(r->client)) {
-		strbuf_addf(why, "the API server %s cannot be reached", r->kube->server);
+		strbuf_addf(why, "the API server %s cannot be reached, or refuses our credentials",
+			    r->kube->server);
 		return false;
 	}
 	if (r->election && !*kube_election_leader(r->election)) {
@@ -496,7 +514,9 @@ int cmd_run(int argc, char **argv)
 	if (parse(&r, argc, argv, &exit_code))
 		return exit_code;
 	use_environment(&r);
-	exit_code = set_up_log(&r);
+	exit_code = check_names(&r);
+	if (exit_code == CLI_OK)
+		exit_code = set_up_log(&r);
 	if (exit_code == CLI_OK)
 		exit_code = name_process(&r);
 	if (exit_code == CLI_OK)

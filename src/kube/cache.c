@@ -62,8 +62,9 @@ static void cache_ended(struct kube_cache *cache, const struct kube_reply *reply
 {
 	struct follow *follow = &cache->follow;
 	cache->call = NULL;
-	cache->unreached =
-		reply->reason == KUBE_UNREACHABLE || reply->reason == KUBE_NO_CREDENTIALS;
+	cache->unreached = reply->reason == KUBE_UNREACHABLE ||
+			   reply->reason == KUBE_UNAUTHORIZED ||
+			   reply->reason == KUBE_NO_CREDENTIALS;
 	if (reply->reason != KUBE_TOO_MANY_REQUESTS)
 		cache->busy = 0;
 	else if (cache->busy < BUSY_TOLD)

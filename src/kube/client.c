@@ -148,28 +148,36 @@ void client_note_answer(struct kube_client *client)
 		return;
 	client->unreached = 0;
 	if (client->options.log)
-		log_info(client->options.log, "the API server answers again",
+		log_info(client->options.log, "the API server serves us again",
 			 LOG_STR("server", client->options.config->server));
 }
 
 /* Dozens of requests fail for one reason: it is told once, and again when it is another. */
-void client_note_reach(struct kube_client *client, const struct http_reply *reply)
+static void note_unreached(struct kube_client *client, const char *what, const char *why)
 {
-	uint64_t hash = hash_sentence(reply->reason, 1) | 1, now_ms = client_now_ms(client);
-	if (reply->status) {
-		client_note_answer(client);
-		return;
-	}
-	if ((reply->result != HTTP_NOT_SENT && reply->result != HTTP_REFUSED) ||
-	    hash == client->unreached ||
+	const struct kube_config *config = client->options.config;
+	uint64_t hash = hash_sentence(why, 1) | 1, now_ms = client_now_ms(client);
+	if (hash == client->unreached ||
 	    (client->unreached && now_ms - client->unreached_ms < CLIENT_UNREACHED_MS))
 		return;
 	client->unreached = hash;
 	client->unreached_ms = now_ms;
 	if (client->options.log)
-		log_warn(client->options.log, "the API server cannot be reached, trying again",
-			 LOG_STR("server", client->options.config->server),
-			 LOG_STR("why", reply->reason));
+		log_warn(client->options.log, what, LOG_STR("server", config->server),
+			 LOG_STR("account", config->user_origin ? config->user_origin : "none"),
+			 LOG_STR("why", why));
+}
+
+void client_note_reach(struct kube_client *client, const struct http_reply *reply)
+{
+	if (reply->status == 401)
+		note_unreached(client, "the API server refuses our credentials, trying again",
+			       "Unauthorized");
+	else if (reply->status)
+		client_note_answer(client);
+	else if (reply->result == HTTP_NOT_SENT || reply->result == HTTP_REFUSED)
+		note_unreached(client, "the API server cannot be reached, trying again",
+			       reply->reason);
 }
 
 static bool warning_is_new(struct kube_client *client, const char *warning)

@@ -111,7 +111,7 @@ int kube_stream(struct kube_client *client, const struct kube_stream *stream,
 uint32_t kube_in_flight(const struct kube_client *client); /* on their way */
 uint32_t kube_waiting(const struct kube_client *client);   /* for a place or a moment */
 
-/* Whether the last that was tried did not even reach the server. */
+/* Whether the last that was tried did not reach the server, or it does not know who we are. */
 bool kube_is_unreached(const struct kube_client *client);
 
 uv_loop_t *kube_loop(const struct kube_client *client);

@@ -79,7 +79,7 @@ struct kube_client {
 	uint64_t warnings[CLIENT_WARNINGS]; /* hashes, a ring */
 	uint32_t warnings_next;
 	uint64_t problem;      /* hash of the last trouble with credentials; 0: none */
-	uint64_t unreached;    /* likewise, of why the server could not be reached */
+	uint64_t unreached;    /* likewise, of why the server is out of reach */
 	uint64_t unreached_ms; /* when that was said */
 
 	bool closing;

@@ -430,17 +430,32 @@ TEST(a_server_that_is_not_there_is_told_of_once)
 	for (unsigned i = 0; i < 5; i++)
 		CHECK_INT(ask(request).reason, KUBE_UNREACHABLE);
 	CHECK_INT(count_said("level=warn"), 1);
-	CHECK_INT(count_said("server=http://127.0.0.1:1 why="), 1);
-	CHECK_INT(count_said("answers again"), 0);
+	CHECK_INT(count_said("server=http://127.0.0.1:1 account=none why="), 1);
+	CHECK_INT(count_said("serves us again"), 0);
 	CHECK(kube_is_unreached(s.client));
 	s.config.server = there;
 	ask(GET("/a"));
 	ask(GET("/a"));
-	CHECK_INT(count_said("answers again"), 1);
+	CHECK_INT(count_said("serves us again"), 1);
 	CHECK(!kube_is_unreached(s.client));
 	s.config.server = "http://127.0.0.1:1";
 	ask(request);
 	CHECK_INT(count_said("level=warn"), 2);
+	teardown();
+}
+
+TEST(a_server_that_does_not_know_us_is_told_of_once)
+{
+	setup();
+	s.script[0] = (struct server_answer){ .code = 401, .body = FAILURE("Unauthorized") };
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_INT(ask(GET("/a")).reason, KUBE_UNAUTHORIZED);
+	CHECK_INT(count_said("level=warn"), 1);
+	CHECK_INT(count_said("refuses our credentials"), 1);
+	CHECK(kube_is_unreached(s.client));
+	s.script[0] = (struct server_answer){ .code = 403, .body = FAILURE("Forbidden") };
+	CHECK_INT(ask(GET("/a")).reason, KUBE_FORBIDDEN);
+	CHECK(!kube_is_unreached(s.client));
 	teardown();
 }
 

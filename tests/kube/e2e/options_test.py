@@ -269,6 +269,9 @@ def logs_are_what_was_asked_for():
     refused("--log-level", "info", "--locks", "both", says="locks")
     refused(LOG_LEVEL="loud", says="LOG_LEVEL")
     refused("--no-such-option", says="no-such-option")
+    refused("--scheduler-name", "a", "--scheduler-name", "b c", says='--scheduler-name "b c"')
+    refused("--lock-namespace", "Locks", says='--lock-namespace "Locks"')
+    refused("--leader-elect-namespace", "a.b", says='--leader-elect-namespace "a.b"')
 
 
 def log_of(level):
@@ -328,7 +331,7 @@ def a_server_that_is_not_there_is_waited_for():
     status, text = scheduler.get("/readyz")
     equal(status, 503)
     check(text.startswith("not ready: "), text)
-    check("the API server https://127.0.0.1:1 cannot be reached" in text, text)
+    check("the API server https://127.0.0.1:1 cannot be reached, or" in text, text)
     eventually(
         lambda: all(
             scheduler.log().count(f"resource={plural} ") >= 2 for plural in ("pods", "nodes")
@@ -337,7 +340,7 @@ def a_server_that_is_not_there_is_waited_for():
     )
     warned = [line for line in scheduler.log().splitlines() if "level=warn" in line]
     equal(len(warned), 1, f"{warned}")
-    check("server=https://127.0.0.1:1 why=" in warned[0], warned[0])
+    check("server=https://127.0.0.1:1 account=" in warned[0], warned[0])
     scheduler.stop()
 
 
