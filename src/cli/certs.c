@@ -126,8 +126,8 @@ static size_t time_specs(struct certs_run *r, struct option_spec *ret)
 		  .number_max = SETTLE_S_MAX },
 		{ .name = "every",
 		  .value = "HOURS",
-		  .help = "do not end: look again all the time, so that configurations that\n"
-			  "come later are told, too, and say so often how things are",
+		  .help = "do not end: look again every few seconds, so that configurations\n"
+			  "that come later are told, too; every HOURS say that all is well",
 		  .number = &r->every_hours,
 		  .number_min = 1,
 		  .number_max = 24 * 365 },

@@ -143,7 +143,7 @@ static size_t review_specs(struct webhook *w, struct option_spec *ret)
 		  .list = &w->inject },
 		{ .name = "set-scheduler",
 		  .value = "NAME",
-		  .help = "for pods that ask for GPUs and name no scheduler",
+		  .help = "give this scheduler to pods that ask for GPUs and name none",
 		  .string = &w->set_scheduler },
 		{ .name = "other-schedulers",
 		  .help = "pods of other schedulers that ask for nvidia.com/gpu get variables\n"

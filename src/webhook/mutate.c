@@ -58,6 +58,25 @@ static void set_scheduler(struct mutation *m)
 	m->asks.scheduler = name;
 }
 
+/* Other schedulers know nothing of these: they would start the pod without a GPU, and nobody
+ * would say so. */
+static void warn_of_scheduler(const struct mutation *m)
+{
+	const struct webhook_options *options = m->options;
+	const char *asked = m->asks.claim   ? KEY_CLAIM
+			    : m->asks.map   ? KEY_MAP
+			    : m->asks.count ? KEY_GPU_COUNT
+					    : NULL;
+	const char *scheduler = *m->asks.scheduler ? m->asks.scheduler : SCHEDULER_OF_KUBE;
+
+	if (asked && options->schedulers_count && !options->other_schedulers &&
+	    !webhook_is_ours(options, scheduler))
+		ruling_warn(m->ruling,
+			    "%s asks for GPUs, but scheduler %.64s gives none: set "
+			    "spec.schedulerName to %s",
+			    asked, scheduler, options->schedulers[0]);
+}
+
 /* Whether somebody will fill the annotation in: otherwise the variable would hide every GPU. */
 static bool is_handled(const struct mutation *m)
 {
@@ -199,6 +218,7 @@ void webhook_mutate(const struct webhook_options *options, const struct admissio
 	pod_asks_read(a->object, &m.asks);
 	look_at_owners(&m);
 	set_scheduler(&m);
+	warn_of_scheduler(&m);
 	if (!pod_asks_any(&m.asks) || !is_handled(&m))
 		return;
 	m.input = (struct variables_input){ .options = options, .claim = find_claim(&m) };

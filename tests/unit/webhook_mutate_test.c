@@ -236,6 +236,53 @@ TEST(a_long_name_has_the_key_that_the_scheduler_writes)
 	stage_done(&s);
 }
 
+TEST(who_asks_in_our_words_and_names_another_scheduler_is_warned)
+{
+	static const struct {
+		const char *pod, *warning;
+	} rows[] = {
+		{ "{metadata: {name: p, annotations: {gpu.scheduling/claim: c}}, spec: "
+		  "{containers: "
+		  "[{name: a}]}}",
+		  "gpu.scheduling/claim asks for GPUs, but scheduler default-scheduler gives "
+		  "none: "
+		  "set spec.schedulerName to gpu-scheduler" },
+		{ "{metadata: {name: p, annotations: {gpu-scheduling-map: 0=n:1}}, spec: "
+		  "{schedulerName: other, containers: [{name: a}]}}",
+		  "gpu-scheduling-map asks for GPUs, but scheduler other gives none: set "
+		  "spec.schedulerName to gpu-scheduler" },
+		{ "{metadata: {name: p, annotations: {topology.scheduler/gpu-count: \"1\"}}, "
+		  "spec: "
+		  "{containers: [{name: a}]}}",
+		  "topology.scheduler/gpu-count asks for GPUs, but scheduler default-scheduler "
+		  "gives none: set spec.schedulerName to gpu-scheduler" },
+		{ "{metadata: {name: p, annotations: {gpu.scheduling/claim: c}}, spec: "
+		  "{schedulerName: topology-aware-scheduler, containers: [{name: a}]}}",
+		  NULL },
+		{ "{metadata: {name: p}, spec: {containers: [{name: a, " GPU "}]}}", NULL },
+	};
+	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct stage s;
+
+	stage_init(&s);
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		mutated(&s, rows[i].pod, &text);
+		const char *warning = stage_warning(&s);
+
+		CHECKF(!warning == !rows[i].warning, "row %u: %s", i, warning);
+		if (warning && rows[i].warning)
+			CHECK_STR(warning, rows[i].warning);
+	}
+	s.options.set_scheduler = "gpu-scheduler";
+	mutated(&s, rows[0].pod, &text);
+	CHECK(!stage_warning(&s));
+	s.options.set_scheduler = NULL;
+	s.options.other_schedulers = true;
+	mutated(&s, rows[0].pod, &text);
+	CHECK(!stage_warning(&s));
+	stage_done(&s);
+}
+
 /* Nodes have an agent, and so slots, only where somebody says that they do: a pod with one
  * would wait for ever elsewhere. */
 TEST(unless_told_otherwise_containers_have_no_slot)
