@@ -425,8 +425,10 @@ static int run_loop(struct webhook *w)
 	if (uv_loop_init(&w->loop) < 0)
 		return complain("the event loop cannot be set up");
 	w->metrics = metrics_new();
-	if (!w->metrics || start(w, &err) < 0) /* the process ends, and takes all along */
-		return complain(err.text[0] ? err.text : "out of memory");
+	if (!w->metrics || start(w, &err) < 0) {
+		complain(err.text[0] ? err.text : "out of memory");
+		_exit(CLI_USAGE); /* the system takes back what was begun */
+	}
 	uv_timer_init(&w->loop, &w->linger);
 	w->linger.data = w;
 	watch_signal(w, &w->terminate, SIGTERM);
