@@ -3,7 +3,7 @@
  * affinity, host ports, pod affinity and anti-affinity, topology spread; volumes.c adds its own.
  *
  * Everything is gathered into one specification, which the engine keeps (engine/rules.h).
- * Only what is required is read here; preferences do not decide whether a node fits.
+ * Only what is required is read here; preferences are read in soft.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,8 +14,6 @@
 #include "dialect/draft.h"
 #include "dialect/volumes_private.h"
 #include "wire/json.h"
-
-#define REQUIRED "requiredDuringSchedulingIgnoredDuringExecution"
 
 static int no_memory(struct err *err)
 {
@@ -131,8 +129,8 @@ int around_pairs(struct draft *d, const struct json *pairs, const char *what,
 	return 0;
 }
 
-static int read_node_term(struct draft *d, const struct json *term, struct node_term *ret,
-			  struct err *err)
+int around_node_term(struct draft *d, const struct json *term, struct node_term *ret,
+		     struct err *err)
 {
 	const struct json *labels = json_get(term, "matchExpressions");
 	const struct json *fields = json_get(term, "matchFields");
@@ -166,7 +164,7 @@ static int read_node_affinity(struct draft *d, const struct json *required, stru
 		return no_memory(err);
 	ret->terms = terms;
 	while (rc == 0 && (term = json_next(&iter)))
-		rc = read_node_term(d, term, &terms[ret->count++], err);
+		rc = around_node_term(d, term, &terms[ret->count++], err);
 	return rc;
 }
 
@@ -188,10 +186,10 @@ static int read_node_selector(struct draft *d, const struct json *pairs, struct 
 	return around_pairs(d, pairs, "nodeSelector", matches, &term->count, err);
 }
 
-static int read_groups(struct draft *d, const struct json *spec, struct rules_spec *rules,
-		       struct err *err)
+int around_groups(struct draft *d, const struct json *spec, struct rules_spec *rules,
+		  struct err *err)
 {
-	const struct json *required = json_get(spec, "affinity", "nodeAffinity", REQUIRED);
+	const struct json *required = json_get(spec, "affinity", "nodeAffinity", AROUND_REQUIRED);
 	struct node_group *groups = arena_array(d->arena, 2, sizeof(*groups));
 	int rc = 0;
 
@@ -306,8 +304,8 @@ static int read_namespaces(struct draft *d, const struct json *term, const char 
 	return rc;
 }
 
-static int read_pod_term(struct draft *d, const struct json *term, const char *what,
-			 struct pod_term *ret, struct err *err)
+int around_pod_term(struct draft *d, const struct json *term, const char *what,
+		    struct pod_term *ret, struct err *err)
 {
 	int rc;
 
@@ -334,7 +332,7 @@ static int read_pod_terms(struct draft *d, const struct json *list, const char *
 		return no_memory(err);
 	*ret = terms;
 	while (rc == 0 && (term = json_next(&iter)))
-		rc = read_pod_term(d, term, what, &terms[(*count)++], err);
+		rc = around_pod_term(d, term, what, &terms[(*count)++], err);
 	return rc;
 }
 
@@ -370,8 +368,8 @@ static int read_spread_rule(struct draft *d, const struct json *constraint,
 			     &ret->labels_count, &ret->nobody, err);
 }
 
-static int read_spread(struct draft *d, const struct json *spec, struct rules_spec *rules,
-		       struct err *err)
+int around_spread(struct draft *d, const struct json *spec, bool soft, struct rules_spec *rules,
+		  struct err *err)
 {
 	const struct json *list = json_get(spec, "topologySpreadConstraints");
 	struct spread_rule *spread = arena_array(d->arena, json_len(list) + 1, sizeof(*spread));
@@ -385,7 +383,7 @@ static int read_spread(struct draft *d, const struct json *spec, struct rules_sp
 		return no_memory(err);
 	rules->spread = spread;
 	while (rc == 0 && (constraint = json_next(&iter)))
-		if (!says(constraint, "whenUnsatisfiable", "ScheduleAnyway"))
+		if (says(constraint, "whenUnsatisfiable", "ScheduleAnyway") == soft)
 			rc = read_spread_rule(d, constraint, &spread[rules->spread_count++], err);
 	return rc;
 }
@@ -502,17 +500,17 @@ static int take_rules(struct draft *d, const struct rules_spec *rules, struct er
 static int read_rules(struct draft *d, const struct json *spec, struct rules_spec *rules,
 		      struct err *err)
 {
-	int rc = read_spread(d, spec, rules, err);
+	int rc = around_spread(d, spec, false, rules, err);
 
 	if (rc == 0)
-		rc = read_groups(d, spec, rules, err);
+		rc = around_groups(d, spec, rules, err);
 	if (rc == 0)
 		rc = read_ports(d, spec, rules, err);
 	if (rc == 0)
-		rc = read_pod_terms(d, json_get(spec, "affinity", "podAffinity", REQUIRED),
+		rc = read_pod_terms(d, json_get(spec, "affinity", "podAffinity", AROUND_REQUIRED),
 				    "podAffinity", &rules->near, &rules->near_count, err);
 	if (rc == 0)
-		rc = read_pod_terms(d, json_get(spec, "affinity", "podAntiAffinity", REQUIRED),
+		rc = read_pod_terms(d, json_get(spec, "affinity", "podAntiAffinity", AROUND_REQUIRED),
 				    "podAntiAffinity", &rules->apart, &rules->apart_count, err);
 	return rc < 0 ? rc : read_volumes(d, rules, err);
 }
@@ -530,7 +528,7 @@ static int read_presence(struct draft *d, const struct json *spec, struct rules_
 	if (rc == -ENOMEM)
 		return rc;
 	all = ports;
-	rc = read_pod_terms(d, json_get(spec, "affinity", "podAntiAffinity", REQUIRED),
+	rc = read_pod_terms(d, json_get(spec, "affinity", "podAntiAffinity", AROUND_REQUIRED),
 			    "podAntiAffinity", &all.apart, &all.apart_count, err);
 	if (rc == 0)
 		rc = take_rules(d, &all, err);
@@ -541,9 +539,9 @@ static int read_presence(struct draft *d, const struct json *spec, struct rules_
 	return rc == -EINVAL ? 0 : rc;
 }
 
-int read_around(struct draft *d, struct err *err)
+/* What decides whether a node fits. */
+static int read_required(struct draft *d, const struct json *spec, struct err *err)
 {
-	const struct json *spec = json_get(d->source->object, "spec");
 	struct rules_spec rules = { .namespace = d->source->namespace,
 				    .tolerations = d->request->tolerations,
 				    .tolerations_count = d->request->tolerations_count };
@@ -560,4 +558,14 @@ int read_around(struct draft *d, struct err *err)
 	if (rc == -EINVAL && d->resident)
 		rc = read_presence(d, spec, &rules, err);
 	return rc;
+}
+
+int read_around(struct draft *d, struct err *err)
+{
+	const struct json *spec = json_get(d->source->object, "spec");
+	int rc = read_required(d, spec, err);
+
+	if (rc == 0)
+		rc = read_soft(d, spec, err);
+	return rc == -EINVAL && d->resident ? 0 : rc;
 }

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "dialect/draft.h"
 #include "engine/rules.h"
+#include "engine/soft.h"
 #include "wire/json.h"
 
 /* Classes that every cluster has. */
@@ -130,6 +131,8 @@ void wish_release(struct cluster *cluster, struct wish *wish)
 {
 	subject_release(cluster, wish->request.subject);
 	rules_release(cluster, wish->request.rules);
+	soft_release(cluster, wish->request.soft);
 	wish->request.subject = 0;
 	wish->request.rules = 0;
+	wish->request.soft = 0;
 }

@@ -35,6 +35,8 @@ enum verdict fit_identity(const struct cluster *c, const struct request *r, uint
 			return WRONG_LABELS;
 	if (r->domain != DOMAIN_NONE && !cluster_below(c, n->domain, r->domain))
 		return WRONG_DOMAIN;
+	if (r->demand_of && soft_fit_node(c, r, node) != FITS)
+		return WRONG_LABELS;
 	return rules_fit_node(c, r->rules, node);
 }
 
@@ -61,6 +63,17 @@ bool taints_tolerated(const struct toleration *tolerations, uint32_t count, cons
 		    !tolerated(tolerations, count, &n->taints[i]))
 			return false;
 	return true;
+}
+
+uint32_t taints_discouraging(const struct toleration *tolerations, uint32_t count,
+			     const struct node *n)
+{
+	uint32_t taints = 0;
+
+	for (uint32_t i = 0; i < n->taints_count; i++)
+		taints += n->taints[i].effect == EFFECT_PREFER_NO_SCHEDULE &&
+			  !tolerated(tolerations, count, &n->taints[i]);
+	return taints;
 }
 
 /* A resource that is not asked for is no obstacle, even where it is overbooked. */
@@ -107,6 +120,9 @@ static enum verdict fit_node_part(const struct cluster *c, const struct request 
 	if (n->unschedulable && !tolerated(r->tolerations, r->tolerations_count, &cordon))
 		return UNSCHEDULABLE;
 	if (n->taints_count && !taints_tolerated(r->tolerations, r->tolerations_count, n))
+		return TAINTED;
+	if (r->demand & DEMAND_TAINTS &&
+	    taints_discouraging(r->tolerations, r->tolerations_count, n))
 		return TAINTED;
 	if (r->min_network_gbps && n->network_gbps < r->min_network_gbps)
 		return NO_NETWORK;

@@ -195,7 +195,7 @@ struct pod {
 	uint32_t gang;
 	uint32_t size; /* of this record, in bytes */
 	int32_t priority;
-	uint32_t subject, rules; /* counted: see rules.h */
+	uint32_t subject, rules, soft; /* counted: see rules.h, soft.h */
 	uint16_t holds_count;
 	uint8_t extended_count;
 	uint8_t disruptable;

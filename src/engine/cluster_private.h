@@ -174,6 +174,9 @@ void extended_take(struct node *n, const struct extended *needs, uint32_t count,
 
 /* assign.c: every taint that keeps pods away is tolerated. */
 bool taints_tolerated(const struct toleration *tolerations, uint32_t count, const struct node *n);
+/* How many of those that only discourage (PreferNoSchedule) are not. */
+uint32_t taints_discouraging(const struct toleration *tolerations, uint32_t count,
+			     const struct node *n);
 
 /* The model that a node counts as. */
 static inline uint16_t node_model(const struct node *n)

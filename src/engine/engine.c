@@ -5,7 +5,10 @@
 #include "engine/index.h"
 #include "engine/mix.h"
 #include "engine/policy/policy.h"
+#include "engine/prefer.h"
+#include "engine/soft.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -196,6 +199,20 @@ static enum verdict decide_on(struct engine *e, const struct request *r, uint32_
 	return assign_node(e->cluster, &e->scorer, r, node, &ret->assignment);
 }
 
+/* One node fits at least, and a preference may tell several apart. */
+static enum verdict decide_preferred(struct engine *e, struct index *ix, const struct request *r,
+				     struct decision *ret)
+{
+	struct preferred few[PREFER_FEW];
+	int count = prefer_few(&e->scorer, ix, r, few);
+
+	if (count < 0)
+		return engine_decide_afresh(e, r, ret);
+	assert(count);
+	ret->score = few[0].score;
+	return decide_on(e, r, few[0].node, ret);
+}
+
 enum verdict engine_decide(struct engine *e, const struct request *r, struct decision *ret)
 {
 	enum verdict miss;
@@ -207,7 +224,11 @@ enum verdict engine_decide(struct engine *e, const struct request *r, struct dec
 		return engine_score(e, r, r->node, ret, NULL);
 	if (index_best(e->index, r, &node, &ret->score, &miss) < 0)
 		return engine_decide_afresh(e, r, ret);
-	return node == NODE_NONE ? miss : decide_on(e, r, node, ret);
+	if (node == NODE_NONE)
+		return miss;
+	if (!soft_matters(e->cluster, r))
+		return decide_on(e, r, node, ret);
+	return decide_preferred(e, e->index, r, ret);
 }
 
 enum verdict engine_decide_afresh(struct engine *e, const struct request *r, struct decision *ret)
@@ -233,8 +254,23 @@ enum verdict engine_decide_afresh(struct engine *e, const struct request *r, str
 	}
 	if (best < 0)
 		return (enum verdict)(best + VERDICT_COUNT);
+	if (soft_matters(c, r))
+		return decide_preferred(e, NULL, r, ret);
 	ret->score = best;
 	return decide_on(e, r, winner, ret);
+}
+
+uint32_t engine_preferred(struct engine *e, const struct request *r, struct preferred *ret)
+{
+	int count;
+
+	refresh(e);
+	if (r->node != NODE_NONE || !soft_matters(e->cluster, r))
+		return 0;
+	count = prefer_few(&e->scorer, e->index, r, ret);
+	if (count < 0)
+		count = prefer_few(&e->scorer, NULL, r, ret);
+	return (uint32_t)count;
 }
 
 enum verdict engine_score(struct engine *e, const struct request *r, uint32_t node,

@@ -81,11 +81,16 @@ void engine_arrived(struct engine *e, const struct request *r);
 void engine_mix_add(struct engine *e, const struct request *r);
 
 /* The best node and its GPUs, or the nearest miss of all nodes (NODE_GONE if there are
- * none).  Changes nothing but caches, and learns anew of a cluster that has become another
+ * none).  Best is what the pod would rather have (prefer.h), then the score.  Changes nothing but caches, and learns anew of a cluster that has become another
  * one.  Equal to engine_decide_afresh() always. */
 enum verdict engine_decide(struct engine *e, const struct request *r, struct decision *ret);
 /* The same answer by visiting every node; the oracle of the tests. */
 enum verdict engine_decide_afresh(struct engine *e, const struct request *r, struct decision *ret);
+
+/* The nodes that engine_decide() compared because some preference could tell them apart, at most
+ * PREFER_FEW, the one it chose first: see prefer.h.  How many; 0 if there was none to compare. */
+struct preferred;
+uint32_t engine_preferred(struct engine *e, const struct request *r, struct preferred *ret);
 
 /* The score of this node for the request, with its parts; the verdict if it does not fit. */
 enum verdict engine_score(struct engine *e, const struct request *r, uint32_t node,

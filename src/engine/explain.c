@@ -5,6 +5,7 @@
 #include "base/strbuf.h"
 #include "engine/explain_private.h"
 #include "engine/links.h"
+#include "engine/prefer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,8 @@ struct walk {
 	const struct request *request;
 	struct explanation *ret;
 	uint32_t winner; /* NODE_NONE: it fits nowhere */
+	struct preferred few[PREFER_FEW];
+	uint32_t few_count; /* 0: preferences do not matter */
 	struct memo memo[MEMO_SIZE];
 };
 
@@ -82,9 +85,20 @@ static bool choice_better(const struct walk *w, const struct explain_choice *a,
 
 	if (x == w->winner || y == w->winner)
 		return x == w->winner;
+	if (a->points != b->points)
+		return a->points > b->points;
 	if (a->decision.score != b->decision.score)
 		return a->decision.score > b->decision.score;
 	return cluster_node(w->cluster, x)->rank < cluster_node(w->cluster, y)->rank;
+}
+
+/* Those that were compared come before those that were not, and then none has any. */
+static int32_t walk_points(const struct walk *w, uint32_t node)
+{
+	for (uint32_t i = 0; i < w->few_count; i++)
+		if (w->few[i].node == node)
+			return w->few[i].points;
+	return w->few_count ? -1 : 0;
 }
 
 static void walk_choice(struct walk *w, uint32_t node)
@@ -95,6 +109,7 @@ static void walk_choice(struct walk *w, uint32_t node)
 
 	if (engine_score(w->engine, w->request, node, &choice.decision, &choice.parts) != FITS)
 		return;
+	choice.points = walk_points(w, node);
 	while (at && choice_better(w, &choice, &x->top[at - 1]))
 		at--;
 	if (at == EXPLAIN_TOP)
@@ -136,8 +151,12 @@ enum verdict explain_request(struct engine *e, const struct request *r, struct e
 	ret->miss.node = NODE_NONE;
 	for (unsigned i = 0; i < VERDICT_COUNT; i++)
 		ret->most[i] = EXPLAIN_UNKNOWN;
-	if (v == FITS)
+	if (v == FITS) {
 		w.winner = decision.node;
+		w.few_count = engine_preferred(e, r, w.few);
+	}
+	for (uint32_t i = 1; i < w.few_count; i++)
+		ret->preferred |= w.few[i].points != w.few[0].points;
 	for (uint32_t i = 0; i < cluster_nodes_end(w.cluster); i++)
 		if (cluster_node(w.cluster, i)->name)
 			walk_node(&w, i);

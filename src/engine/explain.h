@@ -30,6 +30,7 @@ struct strbuf;
 struct explain_choice {
 	struct decision decision;
 	struct parts parts; /* before weighing */
+	int32_t points;	    /* for what the pod would rather have, of SOFT_POINTS_MAX */
 };
 
 /* The node that would fit if it had a little more, or asked a little less. */
@@ -47,6 +48,7 @@ struct explanation {
 	uint32_t by_verdict[VERDICT_COUNT]; /* each as fit_node() says; sum is `nodes` */
 	uint32_t by_extended[EXTENDED_MAX]; /* NO_EXTENDED by entry of the request */
 	int64_t most[VERDICT_COUNT];	    /* explain_has() of those nodes, or EXPLAIN_UNKNOWN */
+	bool preferred;			    /* points for preferences tell nodes apart */
 	uint32_t top_count;		    /* 0: it fits nowhere */
 	struct explain_choice top[EXPLAIN_TOP]; /* [0] is what engine_decide() chose */
 	struct explain_miss miss;		/* only if it fits nowhere */

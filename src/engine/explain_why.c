@@ -5,6 +5,7 @@
 #include "engine/explain.h"
 #include "engine/links.h"
 #include "engine/policy/policy.h"
+#include "engine/soft.h"
 
 #define PARTS 4
 
@@ -89,6 +90,11 @@ static void lead_text(struct engine *e, const struct explanation *x, struct strb
 	double lead = points(e, (double)first->decision.score - second->decision.score);
 	const char *comma = " (";
 
+	if (first->points > second->points) {
+		strbuf_addf(out, "; preferred to %s: %d points for preferences against %d", name,
+			    (int)first->points, (int)second->points);
+		return;
+	}
 	if (first->decision.score == second->decision.score) {
 		strbuf_addf(out, "; as good as %s and before it in order", name);
 		return;
@@ -143,7 +149,8 @@ void explain_why(struct engine *e, const struct request *r, const struct explana
 		lead_text(e, x, out);
 }
 
-static void choice_text(struct engine *e, const struct explain_choice *choice, struct strbuf *out)
+static void choice_text(struct engine *e, const struct explanation *x,
+			const struct explain_choice *choice, struct strbuf *out)
 {
 	const struct parts full = {
 		.availability = PART_MAX,
@@ -163,6 +170,8 @@ static void choice_text(struct engine *e, const struct explain_choice *choice, s
 	for (int i = 0; i < PARTS && !engine_config(e)->policy->bare; i++)
 		strbuf_addf(out, "%s %s %.2f of %.0f", i ? "," : ":", part_names[i], parts[i],
 			    most[i]);
+	if (x->preferred)
+		strbuf_addf(out, ", preferences %d of %d", (int)choice->points, SOFT_POINTS_MAX);
 	strbuf_putc(out, '\n');
 }
 
@@ -175,6 +184,6 @@ void explain_choices(struct engine *e, const struct request *r, const struct exp
 	strbuf_putc(out, '\n');
 	for (uint32_t i = 0; i < x->top_count; i++) {
 		strbuf_addf(out, "%u. ", (unsigned)i + 1);
-		choice_text(e, &x->top[i], out);
+		choice_text(e, x, &x->top[i], out);
 	}
 }

@@ -2,6 +2,7 @@
 /* index.c - classes of requests, found by what they ask, in a fixed amount of memory. */
 #include "engine/index_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -87,14 +88,16 @@ static void class_account(struct index *ix, struct request_class *k)
 static struct request_class *class_find(struct index *ix, const struct request *r)
 {
 	const struct cluster *c = ix->cluster;
-	bool of_pods = rules_of_pods(c, r->rules);
+	bool of_pods = rules_of_pods(c, r->rules) || soft_of_pods(c, r);
 	uint32_t subject = of_pods || subject_matters(c, r->subject) ? r->subject : 0;
-	uint64_t serials[] = { rules_serial(c, r->rules), subject_serial(c, subject) };
+	uint64_t serials[] = { rules_serial(c, r->rules), subject_serial(c, subject),
+			       soft_serial(c, r->demand_of) };
 	uint64_t hash = request_hash(r, ix->seed + serials[1]);
 	struct request_class **head = &ix->heads[hash % HEADS], *k = *head;
 
 	while (k && (k->hash != hash || k->rules_serial != serials[0] ||
-		     k->subject_serial != serials[1] || !request_equal(&k->request, r)))
+		     k->subject_serial != serials[1] || k->demand_serial != serials[2] ||
+		     !request_equal(&k->request, r)))
 		k = k->next;
 	if (k) {
 		lru_unlink(ix, k);
@@ -109,9 +112,10 @@ static struct request_class *class_find(struct index *ix, const struct request *
 	k->request.subject = subject;
 	k->rules_serial = serials[0];
 	k->subject_serial = serials[1];
+	k->demand_serial = serials[2];
 	k->by_pods = of_pods || subject;
-	k->by_identity =
-		r->selector_count || r->domain != DOMAIN_NONE || rules_of_nodes(c, r->rules);
+	k->by_identity = r->selector_count || r->domain != DOMAIN_NONE ||
+			 rules_of_nodes(c, r->rules) || soft_of_nodes(c, r);
 	class_least(k);
 	k->epoch = ix->scorer->epoch - 1;
 	k->next = *head;
@@ -172,8 +176,9 @@ static int class_sync(struct index *ix, struct request_class *k)
 	return 0;
 }
 
-/* The best block, its node verified against the pods that are there. */
-static const struct best *class_winner(struct index *ix, struct request_class *k)
+/* The best block, its node verified against the pods that are there.  If there is none: the
+ * nearest miss, or (ask_all false) any. */
+static const struct best *class_winner(struct index *ix, struct request_class *k, bool ask_all)
 {
 	const struct cluster *c = ix->cluster;
 
@@ -184,37 +189,43 @@ static const struct best *class_winner(struct index *ix, struct request_class *k
 		const struct best *b = &k->best[k->tree[1]];
 		enum verdict v;
 
-		if (b->local < 0 && k->passed_over) {
+		if (b->local < 0 && k->passed_over && ask_all) {
 			class_ask_all(ix, k);
 			continue;
 		}
 		if (b->local < 0 || !k->by_pods)
 			return b;
-		v = rules_fit_pods(c, k->request.rules, k->request.subject, c->slot_node[b->slot],
-				   NULL, 0);
+		v = class_fit_pods(ix, k, c->slot_node[b->slot]);
 		if (v == FITS)
 			return b;
 		class_bar(ix, k, b->slot, v);
 	}
 }
 
+/* The class, up to date; NULL: out of memory. */
+static struct request_class *class_ready(struct index *ix, const struct request *r)
+{
+	struct request_class *k = class_find(ix, r);
+
+	if (!k || class_sync(ix, k) == 0)
+		return k;
+	class_evict(ix, k);
+	return NULL;
+}
+
 int index_best(struct index *ix, const struct request *r, uint32_t *node, int32_t *score,
 	       enum verdict *miss)
 {
-	struct request_class *k = class_find(ix, r);
+	struct request_class *k = class_ready(ix, r);
 	const struct best *b;
 
 	*node = NODE_NONE;
 	*miss = NODE_GONE;
 	if (!k)
 		return -ENOMEM;
-	if (class_sync(ix, k) < 0) {
-		class_evict(ix, k);
-		return -ENOMEM;
-	}
 	if (!k->blocks)
 		return 0;
-	b = class_winner(ix, k);
+	b = class_winner(ix, k, true);
 	if (b->local >= 0) {
 		*node = ix->cluster->slot_node[b->slot];
 		*score = b->value;
@@ -222,6 +233,35 @@ int index_best(struct index *ix, const struct request *r, uint32_t *node, int32_
 		*miss = (enum verdict)(b->local + VERDICT_COUNT);
 	}
 	return 0;
+}
+
+/* One winner after the other is taken aside, and all are put back. */
+int index_few(struct index *ix, const struct request *r, uint32_t max, struct index_choice *ret)
+{
+	struct request_class *k = class_ready(ix, r);
+	struct {
+		uint32_t slot;
+		int32_t value;
+	} aside[INDEX_FEW];
+	uint32_t count = 0;
+
+	assert(max <= INDEX_FEW);
+	if (!k)
+		return -ENOMEM;
+	while (k->blocks && count < max) {
+		const struct best *b = class_winner(ix, k, false);
+		uint32_t slot = b->slot;
+
+		if (b->local < 0)
+			break;
+		ret[count] = (struct index_choice){ ix->cluster->slot_node[slot], b->value };
+		aside[count].slot = slot;
+		aside[count++].value = k->values[slot];
+		class_put(ix, k, slot, refusal(NODE_GONE));
+	}
+	for (uint32_t i = 0; i < count; i++)
+		class_put(ix, k, aside[i].slot, aside[i].value);
+	return (int)count;
 }
 
 int32_t index_value(const struct scorer *s, const struct request *r, uint32_t node)
@@ -232,6 +272,8 @@ int32_t index_value(const struct scorer *s, const struct request *r, uint32_t no
 
 	if (local >= 0) {
 		v = rules_fit_pods(s->cluster, r->rules, r->subject, node, NULL, 0);
+		if (v == FITS)
+			v = soft_fit_pods(s->cluster, r, node);
 		if (v != FITS)
 			local = refusal(v);
 	}

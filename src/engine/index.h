@@ -26,6 +26,15 @@ void index_free(struct index *ix);
 int index_best(struct index *ix, const struct request *r, uint32_t *node, int32_t *score,
 	       enum verdict *miss);
 
+/* The best nodes that fit, the best first, at most INDEX_FEW: how many, or -ENOMEM.  Costs a
+ * decision, and for each of them a little more. */
+#define INDEX_FEW 32
+struct index_choice {
+	uint32_t node;
+	int32_t score;
+};
+int index_few(struct index *ix, const struct request *r, uint32_t max, struct index_choice *ret);
+
 /* What index_best() compares: the score of a node, negative (verdict - VERDICT_COUNT) for a
  * refusal.  Computed afresh. */
 int32_t index_value(const struct scorer *s, const struct request *r, uint32_t node);

@@ -228,22 +228,34 @@ void class_ask_all(struct index *ix, struct request_class *k)
 	}
 }
 
+void class_put(struct index *ix, struct request_class *k, uint32_t slot, int32_t value)
+{
+	k->values[slot] = value;
+	block_scan(ix, k, slot / BLOCK_NODES);
+	tree_raise(k, slot / BLOCK_NODES);
+}
+
 void class_bar(struct index *ix, struct request_class *k, uint32_t slot, enum verdict v)
 {
 	uint32_t block = slot / BLOCK_NODES;
 
 	k->barred[block] |= 1u << slot % BLOCK_NODES;
 	k->some_barred = true;
-	k->values[slot] = refusal(v);
-	block_scan(ix, k, block);
-	tree_raise(k, block);
+	class_put(ix, k, slot, refusal(v));
+}
+
+enum verdict class_fit_pods(const struct index *ix, const struct request_class *k, uint32_t node)
+{
+	const struct request *r = &k->request;
+	enum verdict v = rules_fit_pods(ix->cluster, r->rules, r->subject, node, NULL, 0);
+
+	return v == FITS ? soft_fit_pods(ix->cluster, r, node) : v;
 }
 
 /* Which rule it breaks may have changed too. */
 static bool still_barred(struct index *ix, struct request_class *k, uint32_t slot)
 {
-	enum verdict v = rules_fit_pods(ix->cluster, k->request.rules, k->request.subject,
-					ix->cluster->slot_node[slot], NULL, 0);
+	enum verdict v = class_fit_pods(ix, k, ix->cluster->slot_node[slot]);
 
 	if (v == FITS)
 		return false;

@@ -41,7 +41,7 @@ struct request_class {
 	bool by_identity; /* names, labels or domains matter */
 	bool by_pods;	  /* the pods that are there matter: rules_fit_pods() */
 	bool some_barred; /* some bit of `barred` is set */
-	uint64_t rules_serial, subject_serial;
+	uint64_t rules_serial, subject_serial, demand_serial;
 	uint64_t loosened;   /* rules_loosened() when `barred` was right */
 	bool passed_over;    /* some bit of `full` is set */
 	uint32_t least_idle; /* what a node must have at least, see cannot_fit() */
@@ -86,6 +86,10 @@ void class_replay(struct index *ix, struct request_class *k);
 void class_bar(struct index *ix, struct request_class *k, uint32_t slot, enum verdict v);
 /* Rules may be kept now that were broken: looks again at those that were barred. */
 void class_unbar(struct index *ix, struct request_class *k);
+/* Gives the slot another value: takes the winner aside, or puts it back. */
+void class_put(struct index *ix, struct request_class *k, uint32_t slot, int32_t value);
+/* Whether the pods that are there allow it on the node. */
+enum verdict class_fit_pods(const struct index *ix, const struct request_class *k, uint32_t node);
 /* Nothing fits, and the nearest miss is asked for: asks those who were passed over. */
 void class_ask_all(struct index *ix, struct request_class *k);
 

@@ -181,6 +181,7 @@ static struct pod *pod_new(struct cluster *c, const struct pod_spec *spec, const
 	pod->ending = spec->ending;
 	pod->subject = r->subject;
 	pod->rules = r->rules;
+	pod->soft = r->soft;
 	return pod;
 }
 
@@ -262,6 +263,7 @@ int cluster_pod_place(struct cluster *c, const struct pod_spec *spec, const stru
 		return -ENOMEM;
 	subject_hold(c, pod->subject);
 	rules_hold(c, pod->rules);
+	soft_hold(c, pod->soft);
 	rc = pod_enter(c, pod, node, false, ret);
 	if (rc < 0)
 		cluster_pod_discard(c, pod);
@@ -308,6 +310,7 @@ int cluster_pod_attach(struct cluster *c, struct pod *pod, uint32_t *ret)
 void cluster_pod_discard(struct cluster *c, struct pod *pod)
 {
 	subject_release(c, pod->subject);
+	soft_release(c, pod->soft);
 	rules_release(c, pod->rules);
 	pool_free(&c->pool, pod, pod->size);
 }

@@ -17,14 +17,14 @@
 /* The fields of an ask but for its models, which lie side by side. */
 #define ASK_PLAIN_BYTES \
 	(offsetof(struct ask, mig_profile) + sizeof(((struct ask *)0)->mig_profile))
-/* The request from its counts to its end, but for who asks. */
+/* The request from its counts to its end, but for who asks and what it prefers. */
 #define TAIL_OFFSET offsetof(struct request, asks_count)
 #define TAIL_BYTES  (offsetof(struct request, subject) - TAIL_OFFSET)
 
 /* Bytes that no field owns would make equal requests differ. */
 static_assert(ASK_PLAIN_BYTES == 4 + 2 * 2 + 4 + 2 + 2 + 3 * 4 + 1 + GPU_MAX + 23,
 	      "a gap among the plain fields of struct ask");
-static_assert(TAIL_BYTES == 6 + 2 + 8 + 6 * 4, "a gap in the tail of struct request");
+static_assert(TAIL_BYTES == 6 + 2 + 8 + 8 * 4, "a gap in the tail of struct request");
 static_assert(sizeof(struct resources) == 4 * 8, "a gap in struct resources");
 static_assert(sizeof(struct extended) == 16, "a gap in struct extended");
 static_assert(sizeof(struct label) == 8, "a gap in struct label");

@@ -131,7 +131,10 @@ struct request {
 	uint32_t domain;	   /* only below this domain; DOMAIN_NONE: anywhere */
 	uint32_t prefer_domain;	   /* rather below this one */
 	uint32_t rules;		   /* rules_take(), held by the caller; 0: none */
+	uint32_t demand;	   /* preferences that count as rules, see soft.h; 0: none */
+	uint32_t demand_of;	   /* whose: a soft_take(); 0 if only taints are meant */
 	uint32_t subject;	   /* subject_take(); not part of the class unless it matters */
+	uint32_t soft;		   /* soft_take(), held by the caller; never part of the class */
 };
 
 /* An empty request for one pod that fits anywhere. */

@@ -23,6 +23,8 @@ int rules_init(struct cluster *c)
 	    vec_push(&t->selectors, (struct selector){ 0 }) < 0 ||
 	    vec_push(&t->rules, (struct rules){ 0 }) < 0)
 		return -ENOMEM;
+	if (soft_init(c) < 0)
+		return -ENOMEM;
 	return volumes_init(c);
 }
 
@@ -177,7 +179,7 @@ static int selector_take(struct cluster *c, uint32_t *ret)
 }
 
 /* A counter of a list, and the selector that it holds. */
-static int add_counter(struct cluster *c, struct counter *like, numbers *list)
+int counters_add(struct cluster *c, struct counter *like, numbers *list)
 {
 	uint32_t counter;
 	int rc;
@@ -192,7 +194,7 @@ static int add_counter(struct cluster *c, struct counter *like, numbers *list)
 	return 0;
 }
 
-static void drop_counters(struct cluster *c, numbers *list)
+void counters_drop(struct cluster *c, numbers *list)
 {
 	for (size_t i = 0; i < list->len; i++) {
 		uint32_t selector = c->rules.counters.items[list->items[i]].selector;
@@ -218,7 +220,7 @@ static int build_near(struct cluster *c, struct rules *r, const struct rules_spe
 					.kind = COUNT_MATCHING,
 					.key = (char *)spec->near[i].topology_key };
 
-		rc = add_counter(c, &like, &r->near);
+		rc = counters_add(c, &like, &r->near);
 		if (rc == 0)
 			c->rules.counters.items[r->near.items[r->near.len - 1]].wanted++;
 	}
@@ -239,10 +241,10 @@ static int build_apart(struct cluster *c, struct rules *r, const struct rules_sp
 			rc = selector_take(c, &like.selector);
 		if (rc < 0)
 			return rc;
-		rc = add_counter(c, &like, &r->apart);
+		rc = counters_add(c, &like, &r->apart);
 		like.kind = COUNT_HOLDERS;
 		if (rc == 0)
-			rc = add_counter(c, &like, &r->holds);
+			rc = counters_add(c, &like, &r->holds);
 		selector_release(c, like.selector); /* the counters hold it */
 	}
 	return rc;
@@ -322,9 +324,9 @@ static void rules_free(struct cluster *c, uint32_t id)
 
 	for (size_t i = 0; i < r->near.len; i++)
 		c->rules.counters.items[r->near.items[i]].wanted--;
-	drop_counters(c, (numbers *)&r->near);
-	drop_counters(c, (numbers *)&r->apart);
-	drop_counters(c, (numbers *)&r->holds);
+	counters_drop(c, (numbers *)&r->near);
+	counters_drop(c, (numbers *)&r->apart);
+	counters_drop(c, (numbers *)&r->holds);
 	for (size_t i = 0; i < r->spread.len; i++) {
 		uint32_t selector = c->rules.counters.items[r->spread.items[i].counter].selector;
 
@@ -401,6 +403,7 @@ void rules_done(struct cluster *c)
 	struct rules_table *t = &c->rules;
 	struct map_entry entry;
 
+	soft_done(c);
 	for (uint32_t i = 1; i < t->rules.len; i++)
 		if (t->rules.items[i].record.bytes)
 			rules_free(c, i);

@@ -41,7 +41,8 @@ static bool is_eligible(const struct counter *k, uint32_t node)
 /* What the pod counts as: 0 or 1. */
 static int32_t weight(const struct cluster *c, const struct counter *k, const struct pod *pod)
 {
-	if (k->kind == COUNT_HOLDERS || !subject_has(c, pod->subject, k->selector))
+	if (k->kind == COUNT_HOLDERS || k->kind == COUNT_LEANING ||
+	    !subject_has(c, pod->subject, k->selector))
 		return 0;
 	return k->kind == COUNT_MATCHING || !pod->ending;
 }
@@ -56,8 +57,21 @@ static int count(struct cluster *c, struct counter *k, uint32_t node, int32_t po
 	return tally_add(&k->tally, value, pods, 0);
 }
 
+/* Those that it keeps away from, then those that it would rather have near or far. */
+static struct counter *next_held(const struct cluster *c, const struct pod *pod, uint32_t *at)
+{
+	const numbers *holds = (const numbers *)&c->rules.rules.items[pod->rules].holds;
+	const numbers *leans = (const numbers *)&c->rules.softs.items[pod->soft].leans;
+
+	if (*at < holds->len)
+		return counter_at(c, holds->items[(*at)++]);
+	if (*at - holds->len < leans->len)
+		return counter_at(c, leans->items[(*at)++ - holds->len]);
+	return NULL;
+}
+
 /* All counters that this pod concerns, in a fixed order: of the selectors that match it, then
- * of those that it keeps away from.  NULL after the last. */
+ * of those that it holds.  NULL after the last. */
 struct concern {
 	uint32_t selector, counter; /* where we are */
 };
@@ -66,7 +80,6 @@ static struct counter *next_concern(const struct cluster *c, const struct pod *p
 				    struct concern *at, int32_t *pods)
 {
 	const struct subject *s = &c->rules.subjects.items[pod->subject];
-	const struct rules *r = pod->rules ? &c->rules.rules.items[pod->rules] : NULL;
 
 	while (pod->subject && at->selector < s->selectors.len) {
 		const struct selector *sel =
@@ -82,20 +95,19 @@ static struct counter *next_concern(const struct cluster *c, const struct pod *p
 		at->selector++;
 		at->counter = 0;
 	}
-	if (!r || at->counter >= r->holds.len)
-		return NULL;
 	*pods = 1;
-	return counter_at(c, r->holds.items[at->counter++]);
+	return next_held(c, pod, &at->counter);
 }
 
 static void held(struct cluster *c, const struct pod *pod, int sign)
 {
-	const struct rules *r = &c->rules.rules.items[pod->rules];
+	const struct counter *k;
+	uint32_t at = 0;
 
-	for (size_t i = 0; pod->rules && i < r->holds.len; i++) {
-		const struct counter *k = counter_at(c, r->holds.items[i]);
+	while ((k = next_held(c, pod, &at))) {
+		struct selector *s = &c->rules.selectors.items[k->selector];
 
-		c->rules.selectors.items[k->selector].held += (uint32_t)sign;
+		*(k->kind == COUNT_LEANING ? &s->leaning : &s->held) += (uint32_t)sign;
 	}
 }
 
@@ -198,15 +210,15 @@ static int eligible_grow(struct counter *k, uint32_t nodes)
 uint32_t counter_weight(const struct cluster *c, const struct counter *k, const struct pod *pod,
 			uint32_t node)
 {
-	const struct rules *r = &c->rules.rules.items[pod->rules];
-	uint32_t terms = 0;
+	const struct counter *held;
+	uint32_t terms = 0, at = 0;
 
 	if (k->kind == COUNT_SPREAD && !is_eligible(k, node))
 		return 0;
-	if (k->kind != COUNT_HOLDERS)
+	if (k->kind != COUNT_HOLDERS && k->kind != COUNT_LEANING)
 		return (uint32_t)weight(c, k, pod);
-	for (size_t i = 0; i < r->holds.len; i++)
-		terms += counter_at(c, r->holds.items[i]) == k;
+	while ((held = next_held(c, pod, &at)))
+		terms += held == k;
 	return terms;
 }
 
@@ -279,6 +291,7 @@ void rules_node_enter(struct cluster *c, uint32_t node)
 	for (uint32_t i = 0; i < c->rules.counters.len; i++)
 		if (counter_at(c, i)->refs && node_in(c, counter_at(c, i), node) < 0)
 			abort(); /* reserved */
+	c->rules.shunned += taints_discouraging(NULL, 0, node_at(c, node)) != 0;
 	c->rules.loosened++;
 }
 
@@ -287,12 +300,14 @@ void rules_node_leave(struct cluster *c, uint32_t node)
 	for (uint32_t i = 0; i < c->rules.counters.len; i++)
 		if (counter_at(c, i)->refs)
 			node_out(c, counter_at(c, i), node);
+	c->rules.shunned -= taints_discouraging(NULL, 0, node_at(c, node)) != 0;
 	c->rules.loosened++;
 }
 
 static bool same_counter(const struct counter *a, const struct counter *b)
 {
-	return a->kind == b->kind && a->kind != COUNT_SPREAD && strcmp(a->key, b->key) == 0;
+	return a->kind == b->kind && a->kind != COUNT_SPREAD && a->lean == b->lean &&
+	       strcmp(a->key, b->key) == 0;
 }
 
 static int counter_number(struct cluster *c, uint32_t *ret)

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "engine/record.h"
 #include "engine/rules.h"
+#include "engine/soft.h"
 #include "engine/tally.h"
 #include "engine/volumes_private.h"
 
@@ -27,19 +28,22 @@ struct subject {
 struct selector {
 	struct record record;
 	numbers counters;
-	uint32_t held; /* pods placed that keep away from what it matches */
+	uint32_t held;	  /* pods placed that keep away from what it matches */
+	uint32_t leaning; /* that would rather have it near, or far */
 };
 
 enum counter_kind {
 	COUNT_MATCHING, /* pods that the selector matches */
 	COUNT_HOLDERS,	/* pods that keep away from those */
 	COUNT_SPREAD,	/* like matching: alive, and on nodes that count for its rules */
+	COUNT_LEANING,	/* pods that would rather have those near, or far: soft.h */
 };
 
 struct counter {
 	uint32_t selector, refs;
 	uint32_t wanted; /* rules that want such pods near */
 	uint32_t rules;	 /* COUNT_SPREAD: whose nodes count */
+	int32_t lean;	 /* COUNT_LEANING: what each such pod weighs */
 	uint8_t kind;
 	char *key;
 	uint32_t key_id, strings_seen;
@@ -74,12 +78,26 @@ struct rules {
 	uint32_t tolerations_count;
 };
 
+struct soft_term {
+	uint32_t rules; /* the term as a rule */
+	uint8_t kind;	/* enum soft_kind */
+	uint8_t weight;
+};
+
+struct soft {
+	struct record record;
+	VEC(struct soft_term) terms; /* those to try as rules first, the heaviest first */
+	numbers leans;		     /* counters that a placed pod is in */
+};
+
 struct rules_table {
-	struct record_table subject_ids, selector_ids, rules_ids;
+	struct record_table subject_ids, selector_ids, rules_ids, soft_ids;
 	VEC(struct subject) subjects;
 	VEC(struct selector) selectors;
 	VEC(struct rules) rules;
 	VEC(struct counter) counters;
+	VEC(struct soft) softs;
+	uint32_t shunned; /* nodes with a taint of effect PreferNoSchedule */
 	numbers free_counters;
 	struct map namespaces; /* name -> struct namespace_labels */
 	struct volumes_table volumes;
@@ -89,6 +107,12 @@ struct rules_table {
 
 int rules_init(struct cluster *c);
 void rules_done(struct cluster *c);
+int soft_init(struct cluster *c);
+void soft_done(struct cluster *c); /* part of rules_done(), as its init of rules_init() */
+
+/* rules.c: a counter for a list, which holds its selector; and all of a list gone. */
+int counters_add(struct cluster *c, struct counter *like, numbers *list);
+void counters_drop(struct cluster *c, numbers *list);
 
 /* rules_bytes.c: writing down, reading again. */
 struct cursor {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/rules.h"
+#include "engine/soft.h"
 
 void asked_init(struct asked_set *set, struct cluster *cluster, uint64_t seed)
 {
@@ -16,6 +17,7 @@ static void forget(struct asked_set *set, struct asked *asked)
 {
 	subject_release(set->cluster, asked->request.subject);
 	rules_release(set->cluster, asked->request.rules);
+	soft_release(set->cluster, asked->request.soft);
 	free(asked);
 }
 
@@ -54,6 +56,7 @@ struct asked *asked_take(struct asked_set *set, const struct request *r)
 	}
 	subject_hold(set->cluster, r->subject);
 	rules_hold(set->cluster, r->rules);
+	soft_hold(set->cluster, r->soft);
 	return asked;
 }
 

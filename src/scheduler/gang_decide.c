@@ -14,6 +14,7 @@
 #include "dialect/dialect.h"
 #include "engine/gang.h"
 #include "engine/rules.h"
+#include "engine/soft.h"
 #include "scheduler/lookup.h"
 #include "scheduler/meters.h"
 #include "scheduler/preempt.h"
@@ -104,6 +105,7 @@ static void muster_done(struct muster *m)
 	for (uint32_t i = 0; i < m->classes; i++) {
 		subject_release(m->scheduler->cluster, m->requests[i].subject);
 		rules_release(m->scheduler->cluster, m->requests[i].rules);
+		soft_release(m->scheduler->cluster, m->requests[i].soft);
 	}
 	vec_done(&m->placed);
 }
@@ -114,7 +116,8 @@ static int class_of(struct muster *m, struct wish *wish)
 	uint32_t i = 0;
 
 	while (i < m->classes && !(request_equal(&m->requests[i], &wish->request) &&
-				   m->requests[i].subject == wish->request.subject))
+				   m->requests[i].subject == wish->request.subject &&
+				   m->requests[i].soft == wish->request.soft))
 		i++;
 	if (i == GANG_CLASSES_MAX)
 		return -1;

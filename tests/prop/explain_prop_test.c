@@ -112,7 +112,9 @@ static void check_choices(const struct world *w, const struct request *r, enum v
 	CHECK_INT(x->top[0].decision.node, d.node);
 	CHECK_INT(x->top[0].decision.score, d.score);
 	for (uint32_t i = 1; i < x->top_count; i++)
-		CHECK(x->top[i].decision.score <= x->top[i - 1].decision.score);
+		CHECK(x->top[i].points < x->top[i - 1].points ||
+		      (x->top[i].points == x->top[i - 1].points &&
+		       x->top[i].decision.score <= x->top[i - 1].decision.score));
 	for (uint32_t i = 0; i < cluster_nodes_end(w->cluster); i++) {
 		bool listed = false;
 
@@ -120,7 +122,8 @@ static void check_choices(const struct world *w, const struct request *r, enum v
 			continue;
 		for (uint32_t t = 0; t < x->top_count; t++)
 			listed = listed || x->top[t].decision.node == i;
-		CHECK(listed || d.score <= x->top[x->top_count - 1].decision.score);
+		CHECK(listed || x->preferred ||
+		      d.score <= x->top[x->top_count - 1].decision.score);
 	}
 }
 
