@@ -29,6 +29,7 @@ struct fleet_node {
 	const struct mig_geometry *mig; /* its GPUs are in MIG mode */
 	uint32_t whole;			/* set of those that are not */
 	const char *taint;
+	uint8_t effect; /* of the taint; 0: NoSchedule */
 	struct label label;
 	struct extended extended;
 	uint32_t network_gbps;
@@ -49,7 +50,7 @@ static inline uint32_t fleet_node(struct engine *e, const char *name, struct fle
 	struct cluster *c = engine_cluster(e);
 	struct gpu_spec gpus[GPU_MAX];
 	char uuids[GPU_MAX][64];
-	struct taint taint = { .effect = EFFECT_NO_SCHEDULE };
+	struct taint taint = { .effect = n.effect ? n.effect : EFFECT_NO_SCHEDULE };
 	struct err err = ERR_INIT;
 	uint32_t node;
 

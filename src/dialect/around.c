@@ -510,7 +510,8 @@ static int read_rules(struct draft *d, const struct json *spec, struct rules_spe
 		rc = read_pod_terms(d, json_get(spec, "affinity", "podAffinity", AROUND_REQUIRED),
 				    "podAffinity", &rules->near, &rules->near_count, err);
 	if (rc == 0)
-		rc = read_pod_terms(d, json_get(spec, "affinity", "podAntiAffinity", AROUND_REQUIRED),
+		rc = read_pod_terms(d,
+				    json_get(spec, "affinity", "podAntiAffinity", AROUND_REQUIRED),
 				    "podAntiAffinity", &rules->apart, &rules->apart_count, err);
 	return rc < 0 ? rc : read_volumes(d, rules, err);
 }

@@ -131,8 +131,8 @@ static int read_pod_terms(struct reading *r, const struct json *affinity, const 
 
 		rc = read_weight(item, what, &weight, err);
 		if (rc == 0)
-			rc = read_pod_term(r, json_get(item, "podAffinityTerm"), what, kind, weight,
-					   err);
+			rc = read_pod_term(r, json_get(item, "podAffinityTerm"), what, kind,
+					   weight, err);
 	}
 	return rc;
 }

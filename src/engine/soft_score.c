@@ -88,12 +88,12 @@ static void term_mark(const struct cluster *c, const struct soft_term *t, uint32
 			ret->affinity += t->weight;
 		break;
 	case SOFT_NEAR:
-		ret->pods += t->weight *
-			     pods_near(c, &c->rules.counters.items[r->near.items[0]], n);
+		ret->pods +=
+			t->weight * pods_near(c, &c->rules.counters.items[r->near.items[0]], n);
 		break;
 	case SOFT_APART:
-		ret->pods -= t->weight *
-			     pods_near(c, &c->rules.counters.items[r->apart.items[0]], n);
+		ret->pods -=
+			t->weight * pods_near(c, &c->rules.counters.items[r->apart.items[0]], n);
 		break;
 	case SOFT_SPREAD:
 		ret->spread = spread_mark(c, r, n);
@@ -126,7 +126,7 @@ static bool has_spread(const struct soft *s)
 }
 
 struct extremes {
-	uint32_t taints, affinity;	  /* the most */
+	uint32_t taints, affinity;	   /* the most */
 	int64_t spread_least, spread_most; /* of nodes that have the labels */
 	int64_t pods_least, pods_most;
 };
@@ -178,8 +178,8 @@ void soft_points(const struct cluster *c, const struct request *r, const struct 
 		if (spread)
 			sum += WEIGHT_SPREAD * spread_points(m, &x);
 		if (x.pods_most > x.pods_least)
-			sum += WEIGHT_PODS * (FULL * (m->pods - x.pods_least) /
-					      (x.pods_most - x.pods_least));
+			sum += WEIGHT_PODS *
+			       (FULL * (m->pods - x.pods_least) / (x.pods_most - x.pods_least));
 		ret[i] = (int32_t)sum;
 	}
 }

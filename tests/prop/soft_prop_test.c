@@ -128,7 +128,8 @@ static void random_node(struct world *w, uint32_t i)
 	struct label labels[3];
 	struct taint list[2];
 	struct node_spec spec = { .name = n->name,
-				  .allocatable = { 64000, INT64_C(1) << 40, INT64_C(1) << 40, 110 },
+				  .allocatable = { 64000, INT64_C(1) << 40, INT64_C(1) << 40,
+						   110 },
 				  .gpus = gpus,
 				  .gpus_count = 1 + i % 4,
 				  .labels = labels,
@@ -292,8 +293,7 @@ static int64_t pods_in(const struct world *w, const struct node_state *n, const 
 	int64_t count = 0;
 
 	for (uint32_t p = 0; p < PODS; p++)
-		if (w->pods[p].number != NO_POD &&
-		    strcmp(w->kinds[w->pods[p].kind].app, app) == 0)
+		if (w->pods[p].number != NO_POD && strcmp(w->kinds[w->pods[p].kind].app, app) == 0)
 			count += alike(n, &w->nodes[w->pods[p].node], key);
 	return count;
 }
@@ -309,8 +309,7 @@ static int64_t terms_about(const struct pods_term *terms, uint32_t count, const 
 	return sum;
 }
 
-static int64_t oracle_pods(const struct world *w, const struct kind *k,
-			   const struct node_state *n)
+static int64_t oracle_pods(const struct world *w, const struct kind *k, const struct node_state *n)
 {
 	int64_t sum = 0;
 
@@ -581,8 +580,9 @@ TEST(of_few_nodes_the_one_is_chosen_that_a_look_at_everything_prefers)
 			if (engine_decide(w.engine, &w.requests[kind], &d) != FITS)
 				d.node = NODE_NONE;
 			decided += best != NODE_NONE;
-			CHECKF(d.node == best, "seed %" PRIu64 " step %u: kind %u: node %u, not %u",
-			       seed, at, kind, d.node, best);
+			CHECKF(d.node == best,
+			       "seed %" PRIu64 " step %u: kind %u: node %u, not %u", seed, at,
+			       kind, d.node, best);
 			check_against_afresh(&w, kind, seed, at);
 		}
 		world_end(&w);
