@@ -125,6 +125,7 @@ def containers_see_what_the_scheduler_decided():
         # Nobody else may say otherwise, while the pod runs.
         pod = ALICE.get(f"{pods('hooks')}/{name}").json
         pod["metadata"]["annotations"]["elasticgpu.io/container-a"] = "0,1,2,3"
+        del pod["metadata"]["resourceVersion"]  # the kubelet writes meanwhile
         answer = ALICE.put(f"{pods('hooks')}/{name}", pod)
         equal(answer.code, 403, str(answer))
         clear()
