@@ -129,6 +129,34 @@ static bool is_same(const struct json *a, const struct json *b)
 	return a && b ? json_equal(a, b) : a == b;
 }
 
+/* The next owner whose kind says how the pod is named; NULL: none is left. */
+static const char *next_kind(struct json_iter *iter)
+{
+	for (const struct json *owner; (owner = json_next(iter));) {
+		const char *kind = json_str(owner, "kind");
+
+		if (kind && (strcmp(kind, "StatefulSet") == 0 || strcmp(kind, "ReplicaSet") == 0 ||
+			     strcmp(kind, "Job") == 0))
+			return kind;
+	}
+	return NULL;
+}
+
+static bool same_owners(const struct json *old, const struct json *object)
+{
+	struct json_iter before = json_items(old, "metadata", "ownerReferences");
+	struct json_iter after = json_items(object, "metadata", "ownerReferences");
+
+	for (;;) {
+		const char *one = next_kind(&before), *other = next_kind(&after);
+
+		if (!one || !other)
+			return one == other;
+		if (strcmp(one, other) != 0)
+			return false;
+	}
+}
+
 bool guard_ids_moved(const struct json *old, const struct json *object)
 {
 	static const struct {
@@ -146,6 +174,5 @@ bool guard_ids_moved(const struct json *old, const struct json *object)
 		if (!is_same(json_get(old, "metadata", sources[i].part, sources[i].key),
 			     json_get(object, "metadata", sources[i].part, sources[i].key)))
 			return true;
-	return !is_same(json_get(old, "metadata", "ownerReferences"),
-			json_get(object, "metadata", "ownerReferences"));
+	return !same_owners(old, object);
 }

@@ -142,6 +142,9 @@ TEST(pods_with_devices_of_their_own_may_change_in_other_ways)
 		int outcome;
 	} rows[] = {
 		{ CHOSEN("labels: {x: y}, finalizers: [f]"), WEBHOOK_UNTOUCHED },
+		{ CHOSEN("ownerReferences: [{kind: Workflow, name: w}]"), WEBHOOK_UNTOUCHED },
+		{ CHOSEN("ownerReferences: [{kind: Workflow, name: w}, {kind: Job, name: j}]"),
+		  WEBHOOK_REFUSED },
 		{ CHOSEN("annotations: {gpu-scheduling-map: \"0=n:0\"}"), WEBHOOK_REFUSED },
 		{ CHOSEN("labels: {apps.kubernetes.io/pod-index: \"1\"}"), WEBHOOK_REFUSED },
 	};
