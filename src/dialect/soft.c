@@ -61,7 +61,7 @@ static int read_node_term(struct reading *r, const struct json *item, struct err
 	struct node_group *group = arena_alloc(r->draft->arena, sizeof(*group));
 	struct node_term *term = arena_alloc(r->draft->arena, sizeof(*term));
 	struct soft_term_spec *soft;
-	uint8_t weight;
+	uint8_t weight = 0;
 	int rc = read_weight(item, "nodeAffinity", &weight, err);
 
 	if (rc < 0)

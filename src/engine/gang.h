@@ -34,6 +34,9 @@
  * max_nodes_per_leaf and max_gpus_per_leaf of the engine's configuration bound what one
  * gang takes of one leaf.
  *
+ * What members would rather have (soft.h) does not enter: leaves and room decide.  They count
+ * for pods that come later.
+ *
  * Cost: domains are ruled out by their figures; only the nodes of leaves that may be
  * chosen are visited, and nodes in equal state are probed once.  Scratch memory lives
  * in the planner and is used again.  One thread.

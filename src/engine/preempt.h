@@ -32,6 +32,8 @@
  * candidates the best so far is the answer, if there is one.  A solution is always found
  * if there is one.
  *
+ * What pods would rather have (soft.h) does not enter: whom it costs decides.
+ *
  * Nothing is changed.  Cost: a walk over all pods, then per candidate at most
  * 2^PREEMPT_EXACT trials of a microsecond or two, nearly all of them cut off by the
  * bound.  Measured, on full nodes of 8 pods: 1,000 nodes 4-7 ms, 100,000 nodes 0.2 s; a
