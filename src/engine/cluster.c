@@ -98,6 +98,7 @@ struct cluster *cluster_new(const struct cluster_config *config)
 	map_init(&c->gpu_ids, config->seed);
 	map_init(&c->domain_ids, config->seed);
 	map_init(&c->pod_ids, config->seed);
+	map_init(&c->gang_pods, config->seed);
 	c->log = calloc(LOG_SIZE, sizeof(*c->log));
 	if (!c->log || domains_init(c) < 0 || buckets_init(c) < 0 || rules_init(c) < 0 ||
 	    cluster_intern(c, "") == UINT32_MAX ||
@@ -226,7 +227,7 @@ uint64_t cluster_memory(const struct cluster *c)
 	bytes += c->slots_room * (4 * sizeof(uint32_t) + sizeof(uint64_t));
 	bytes += c->buckets.cap * sizeof(struct bucket) + c->pods.cap * sizeof(struct pod *);
 	bytes += 24ull * (c->string_ids.cap + c->node_ids.cap + c->gpu_ids.cap +
-			  c->domain_ids.cap + c->pod_ids.cap);
+			  c->domain_ids.cap + c->pod_ids.cap + c->gang_pods.cap);
 	bytes += c->bucket_table_size * sizeof(*c->bucket_table);
 	bytes += c->strings.cap * sizeof(char *);
 	for (size_t i = 0; i < c->strings.len; i++)

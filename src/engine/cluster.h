@@ -193,6 +193,7 @@ struct pod {
 	uint32_t node;
 	uint32_t next, previous; /* on the same node */
 	uint32_t gang;
+	uint32_t gang_next, gang_previous; /* of the same gang, if it has one */
 	uint32_t size; /* of this record, in bytes */
 	int32_t priority;
 	uint32_t subject, rules, soft; /* counted: see rules.h, soft.h */
@@ -289,6 +290,8 @@ void cluster_pod_disruptable(struct cluster *c, uint32_t pod, uint8_t disruptabl
 uint32_t cluster_pod_find(const struct cluster *c, const char *uid); /* or POD_NONE */
 const struct pod *cluster_pod(const struct cluster *c, uint32_t pod);
 uint32_t cluster_pods_count(const struct cluster *c);
+/* One of the pods of that gang, or POD_NONE; the others by struct pod.gang_next, in no order. */
+uint32_t cluster_gang_first(const struct cluster *c, uint32_t gang);
 /* Pods are numbered below this; cluster_pod() is NULL for numbers not in use. */
 uint32_t cluster_pods_end(const struct cluster *c);
 

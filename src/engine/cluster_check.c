@@ -177,6 +177,30 @@ static const char *check_models(const struct cluster *c)
 		       : NULL;
 }
 
+/* Every pod of a gang is found by it, once. */
+static const char *check_gangs(const struct cluster *c)
+{
+	struct map_entry entry;
+	size_t found = 0, members = 0;
+
+	for (uint32_t at = 0; map_next(&c->gang_pods, &at, &entry);) {
+		uint32_t before = POD_NONE;
+
+		for (uint32_t p = entry.u32; p != POD_NONE; p = c->pods.items[p]->gang_next) {
+			const struct pod *pod = c->pods.items[p];
+
+			if (!pod || pod->gang_previous != before ||
+			    memcmp(entry.key, &pod->gang, sizeof(pod->gang)) != 0 ||
+			    ++found > c->pods.len)
+				return "the pods of a gang are not linked";
+			before = p;
+		}
+	}
+	for (size_t i = 0; i < c->pods.len; i++)
+		members += c->pods.items[i] && c->pods.items[i]->gang;
+	return found == members ? NULL : "a pod is not found by its gang";
+}
+
 const char *cluster_check(const struct cluster *c)
 {
 	for (size_t i = 0; i < c->by_name.len; i++) {
@@ -194,5 +218,7 @@ const char *cluster_check(const struct cluster *c)
 		if (wrong)
 			return wrong;
 	}
-	return check_models(c);
+	const char *wrong = check_models(c);
+
+	return wrong ? wrong : check_gangs(c);
 }

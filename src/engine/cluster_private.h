@@ -111,6 +111,7 @@ struct cluster {
 	VEC(struct pod *) pods;
 	VEC(uint32_t) free_pods;
 	struct map pod_ids;
+	struct map gang_pods; /* number of a gang -> the first of its pods */
 
 	struct rules_table rules;
 };

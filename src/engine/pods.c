@@ -214,6 +214,45 @@ static bool holds_book(const struct cluster *c, const struct node *n, const stru
 	return true;
 }
 
+/* The first of a gang stays the first as long as it is there: its record has the key. */
+static void gang_enter(struct cluster *c, struct pod *pod, uint32_t number)
+{
+	uint32_t first = pod->gang ? cluster_gang_first(c, pod->gang) : POD_NONE;
+
+	pod->gang_previous = first;
+	pod->gang_next = POD_NONE;
+	if (!pod->gang)
+		return;
+	if (first == POD_NONE) {
+		if (map_put_u32(&c->gang_pods, (const char *)&pod->gang, sizeof(pod->gang),
+				number) < 0)
+			abort(); /* reserved */
+		return;
+	}
+	pod->gang_next = c->pods.items[first]->gang_next;
+	c->pods.items[first]->gang_next = number;
+	if (pod->gang_next != POD_NONE)
+		c->pods.items[pod->gang_next]->gang_previous = number;
+}
+
+static void gang_leave(struct cluster *c, const struct pod *pod)
+{
+	struct pod *next = pod->gang_next == POD_NONE ? NULL : c->pods.items[pod->gang_next];
+
+	if (!pod->gang)
+		return;
+	if (next)
+		next->gang_previous = pod->gang_previous;
+	if (pod->gang_previous != POD_NONE) {
+		c->pods.items[pod->gang_previous]->gang_next = pod->gang_next;
+		return;
+	}
+	map_del(&c->gang_pods, (const char *)&pod->gang, sizeof(pod->gang));
+	if (next && map_put_u32(&c->gang_pods, (const char *)&next->gang, sizeof(next->gang),
+				pod->gang_next) < 0)
+		abort(); /* one has just gone */
+}
+
 static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, bool back, uint32_t *ret)
 {
 	struct node *n = node_at(c, node);
@@ -221,7 +260,8 @@ static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, bool bac
 
 	if (cluster_pod_find(c, pod->uid) != POD_NONE)
 		return -EEXIST;
-	if (map_reserve(&c->pod_ids, c->pod_ids.len + 1) < 0 || pod_number(c, &number) < 0)
+	if (map_reserve(&c->pod_ids, c->pod_ids.len + 1) < 0 ||
+	    map_reserve(&c->gang_pods, c->gang_pods.len + 1) < 0 || pod_number(c, &number) < 0)
 		return -ENOMEM;
 	if (rules_pod_enter(c, pod, node) < 0) {
 		c->free_pods.items[c->free_pods.len++] = number;
@@ -246,6 +286,7 @@ static int pod_enter(struct cluster *c, struct pod *pod, uint32_t node, bool bac
 		c->pods.items[pod->next]->previous = number;
 	n->first_pod = number;
 	c->pods.items[number] = pod;
+	gang_enter(c, pod, number);
 	*ret = number;
 	return 0;
 }
@@ -281,6 +322,7 @@ static void pod_unlink(struct cluster *c, uint32_t number)
 		c->pods.items[pod->previous]->next = pod->next;
 	if (pod->next != POD_NONE)
 		c->pods.items[pod->next]->previous = pod->previous;
+	gang_leave(c, pod);
 	map_del(&c->pod_ids, pod->uid, strlen(pod->uid));
 	c->pods.items[number] = NULL;
 	c->free_pods.items[c->free_pods.len++] = number;
@@ -352,6 +394,14 @@ const struct pod *cluster_pod(const struct cluster *c, uint32_t pod)
 	return c->pods.items[pod];
 }
 
+uint32_t cluster_gang_first(const struct cluster *c, uint32_t gang)
+{
+	uint32_t pod;
+
+	return map_get_u32(&c->gang_pods, (const char *)&gang, sizeof(gang), &pod) ? pod
+										   : POD_NONE;
+}
+
 uint32_t cluster_pods_count(const struct cluster *c)
 {
 	return c->pod_ids.len;
@@ -370,4 +420,5 @@ void pods_done(struct cluster *c)
 	vec_done(&c->pods);
 	vec_done(&c->free_pods);
 	map_done(&c->pod_ids);
+	map_done(&c->gang_pods);
 }

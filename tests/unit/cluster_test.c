@@ -417,6 +417,59 @@ TEST(numbers_of_pods_are_used_again_and_lists_stay_whole)
 	engine_free(e);
 }
 
+static uint32_t put_member(struct engine *e, const char *uid, uint32_t node, uint32_t gang)
+{
+	struct request r = cpu(1);
+	struct decision d;
+	uint32_t pod;
+
+	r.node = node;
+	CHECK_VERDICT(engine_decide(e, &r, &d), FITS);
+	CHECK_INT(engine_place(e, &(struct pod_spec){ .uid = uid, .gang = gang }, &r, &d, &pod),
+		  0);
+	return pod;
+}
+
+static uint32_t count_members(const struct cluster *c, uint32_t gang)
+{
+	uint32_t count = 0;
+
+	for (uint32_t p = cluster_gang_first(c, gang); p != POD_NONE;
+	     p = cluster_pod(c, p)->gang_next)
+		count += cluster_pod(c, p)->gang == gang;
+	return count;
+}
+
+TEST(the_pods_of_a_gang_are_found_by_it_in_whatever_order_they_go)
+{
+	static const uint8_t orders[][3] = { { 0, 1, 2 }, { 2, 1, 0 }, { 1, 0, 2 }, { 1, 2, 0 } };
+	static const char *const uids[] = { "x", "y", "z" };
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	uint32_t a = box_add(e, &(struct box)BOX("a", 4)),
+		 b = box_add(e, &(struct box)BOX("b", 4));
+	uint32_t other = put_member(e, "other", a, 8), pods[3];
+
+	put_member(e, "alone", a, 0);
+	for (size_t i = 0; i < 4; i++) {
+		for (int j = 0; j < 3; j++)
+			pods[j] = put_member(e, uids[j], j ? a : b, 7);
+		for (uint32_t j = 0; j < 3; j++) {
+			CHECK_INT(count_members(c, 7), 3 - j);
+			CHECK_SOUND(e);
+			engine_remove(e, pods[orders[i][j]]);
+		}
+		CHECK_INT(cluster_gang_first(c, 7), POD_NONE);
+		CHECK_INT(cluster_gang_first(c, 8), other);
+	}
+	put_member(e, "x", b, 7);
+	put_member(e, "y", a, 7);
+	cluster_node_remove(c, b);
+	CHECK_INT(count_members(c, 7), 1);
+	CHECK_SOUND(e);
+	engine_free(e);
+}
+
 TEST(strings_and_models_have_numbers)
 {
 	struct engine *e = fleet_new();
