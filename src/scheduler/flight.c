@@ -222,6 +222,8 @@ struct flight *flight_new(struct scheduler *s, struct task *task, const struct w
 		return NULL;
 	}
 	task->flight = f;
+	if (task->gang)
+		task->gang->flying++;
 	s->flights++;
 	return f;
 }
@@ -264,6 +266,8 @@ void flight_drop(struct flight *f)
 		kube_bind_cancel(f->binding);
 	volume_binding_free(f->volumes);
 	f->task->flight = NULL;
+	if (f->task->gang)
+		f->task->gang->flying--;
 	flight_put(f->scheduler, f);
 }
 

@@ -14,7 +14,6 @@
 #include "dialect/dialect.h"
 #include "engine/gang.h"
 #include "engine/rules.h"
-#include "engine/soft.h"
 #include "scheduler/lookup.h"
 #include "scheduler/meters.h"
 #include "scheduler/preempt.h"
@@ -24,13 +23,11 @@ struct muster {
 	struct scheduler *scheduler;
 	struct gang *gang;
 	struct task **tasks; /* that can be placed, in order of arrival */
-	uint8_t *class_of;   /* beside tasks */
 	uint32_t count;
-	struct request *requests; /* one for each class; they hold their rules */
-	uint32_t classes;
+	struct gang_kind **classes; /* that these ask for */
+	uint32_t classes_count;
 	int32_t priority; /* of the least important */
 	bool preempts;
-	uint8_t leaves; /* enum gang_leaves */
 	VEC(uint32_t) placed;
 };
 
@@ -44,7 +41,7 @@ static int by_arrival(const void *a, const void *b)
 /* Whether not all are locked yet that it needs. */
 static bool is_being_locked(const struct gang *gang)
 {
-	for (size_t i = 0; i < gang->tasks.len; i++) {
+	for (size_t i = 0; gang->flying && i < gang->tasks.len; i++) {
 		const struct flight *f = gang->tasks.items[i]->flight;
 
 		if (f && f->peer != f)
@@ -65,18 +62,25 @@ static bool is_any_stale(const struct gang *gang)
 	return false;
 }
 
-/* Whether some member's status is being written; it says when that is done. */
-static bool is_being_told(struct gang *gang)
+/* Whether some member's status is being written; it says when that is done.  What others have
+ * not been told yet would only be in the way. */
+static bool is_being_told(struct scheduler *s, struct gang *gang)
 {
+	struct task *telling = NULL;
+
 	for (size_t i = 0; i < gang->tasks.len; i++) {
 		struct task *task = gang->tasks.items[i];
 
-		if (task->telling && gang_can_place(task)) {
-			task->again = true;
-			return true;
-		}
+		if (!gang_can_place(task))
+			continue;
+		if (task->telling)
+			telling = task;
+		else
+			report_unsay(s, task);
 	}
-	return false;
+	if (telling)
+		telling->again = true;
+	return telling != NULL;
 }
 
 static int line_up(struct muster *m)
@@ -85,9 +89,8 @@ static int line_up(struct muster *m)
 	struct arena *arena = &m->scheduler->arena;
 
 	m->tasks = arena_array(arena, gang->tasks.len, sizeof(struct task *));
-	m->class_of = arena_array(arena, gang->tasks.len, 1);
-	m->requests = arena_array(arena, GANG_CLASSES_MAX, sizeof(*m->requests));
-	if (!m->tasks || !m->class_of || !m->requests)
+	m->classes = arena_array(arena, GANG_CLASSES_MAX, sizeof(struct gang_kind *));
+	if (!m->tasks || !m->classes)
 		return -ENOMEM;
 	for (size_t i = 0; i < gang->tasks.len; i++)
 		if (gang_can_place(gang->tasks.items[i]))
@@ -102,42 +105,7 @@ static void muster_done(struct muster *m)
 	for (uint32_t i = 0; i < m->count; i++)
 		if (!m->tasks[i]->flight)
 			lookup_drop_index(m->scheduler->lookup, m->tasks[i]->uid);
-	for (uint32_t i = 0; i < m->classes; i++) {
-		subject_release(m->scheduler->cluster, m->requests[i].subject);
-		rules_release(m->scheduler->cluster, m->requests[i].rules);
-		soft_release(m->scheduler->cluster, m->requests[i].soft);
-	}
 	vec_done(&m->placed);
-}
-
-/* The class of members that ask for the same; takes over what the wish holds. */
-static int class_of(struct muster *m, struct wish *wish)
-{
-	uint32_t i = 0;
-
-	while (i < m->classes && !(request_equal(&m->requests[i], &wish->request) &&
-				   m->requests[i].subject == wish->request.subject &&
-				   m->requests[i].soft == wish->request.soft))
-		i++;
-	if (i == GANG_CLASSES_MAX)
-		return -1;
-	if (i < m->classes) {
-		wish_release(m->scheduler->cluster, wish);
-		return (int)i;
-	}
-	m->requests[m->classes++] = wish->request;
-	return (int)i;
-}
-
-static void learn(struct muster *m, struct task *task, const struct wish *wish)
-{
-	if (!task->learned)
-		engine_arrived(m->scheduler->engine, &wish->request);
-	task->learned = true;
-	m->gang->members = wish->gang.members;
-	m->leaves = wish->gang.leaves;
-	m->priority = MIN(m->priority, wish->priority);
-	m->preempts &= wish->preempts;
 }
 
 /* The next one that is read gets another. */
@@ -147,8 +115,23 @@ static void take_index(struct scheduler *s, const struct task *task, const struc
 		lookup_take_index(s->lookup, wish->workload, wish->index, task->uid);
 }
 
-/* One member: in with its class, or out. */
-static bool read_member(struct muster *m, struct task *task, uint8_t *class)
+static bool is_of(const struct gang *gang, const struct wish *wish)
+{
+	return wish->gang.name && strcmp(wish->gang.name, gang->name) == 0;
+}
+
+static void read_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err)
+{
+	gang_note_wrong(s, task);
+	if (rc == -E2BIG)
+		report_waits(s, task, "its gang has more kinds of members than are possible",
+			     false);
+	else if (err->text[0])
+		report_waits(s, task, err->text, rc == -ENOMEM);
+}
+
+/* One member, anew: in, or out. */
+static bool read_member(struct muster *m, struct task *task)
 {
 	struct scheduler *s = m->scheduler;
 	struct err err = ERR_INIT;
@@ -156,72 +139,107 @@ static bool read_member(struct muster *m, struct task *task, uint8_t *class)
 	struct wish wish;
 	int rc = task_read(s, task, &wish, &version, &err);
 
-	task->wrong = rc < 0;
 	if (rc < 0) {
-		if (err.text[0])
-			report_waits(s, task, err.text, rc == -ENOMEM);
+		read_wrong(s, task, rc, &err);
 		return false;
 	}
-	if (!wish.gang.name || strcmp(wish.gang.name, m->gang->name) != 0) {
+	if (!is_of(m->gang, &wish)) {
 		/* It belongs elsewhere now. */
 		wish_release(s->cluster, &wish);
 		gang_leave(s, task);
 		task_requeue(s, task, false);
 		return false;
 	}
-	learn(m, task, &wish);
-	int number = class_of(m, &wish);
-	if (number < 0) {
-		wish_release(s->cluster, &wish);
-		report_waits(s, task, "its gang has more kinds of members than are possible",
-			     false);
-		return false;
-	}
 	take_index(s, task, &wish);
-	*class = (uint8_t)number;
-	return true;
+	rc = gang_note(s, task, &wish);
+	wish_release(s->cluster, &wish);
+	if (rc < 0)
+		read_wrong(s, task, rc, &err);
+	return rc == 0;
+}
+
+/* Those who cannot be placed now are read when they can. */
+static void unread_all(struct muster *m)
+{
+	for (size_t i = 0; i < m->gang->tasks.len; i++)
+		m->gang->tasks.items[i]->read = false;
+	m->gang->epoch = m->scheduler->gangs.epoch;
+	m->gang->met = 0;
 }
 
 static void read_members(struct muster *m)
 {
 	uint32_t kept = 0;
 
+	if (m->gang->epoch != m->scheduler->gangs.epoch)
+		unread_all(m);
+	m->gang->unsure = false;
+	for (uint32_t i = 0; i < m->count; i++)
+		if (m->tasks[i]->read || read_member(m, m->tasks[i]))
+			m->tasks[kept++] = m->tasks[i];
+	m->count = kept;
+}
+
+/* What they are together.  Kinds are numbered in the order of those who came. */
+static void sum_up(struct muster *m)
+{
+	struct gang *gang = m->gang;
+	uint32_t members = 0;
+
 	m->priority = INT32_MAX;
 	m->preempts = true;
+	for (size_t i = 0; i < gang->kinds.len; i++)
+		gang->kinds.items[i]->number = UINT32_MAX;
 	for (uint32_t i = 0; i < m->count; i++) {
-		uint8_t class;
+		const struct task *task = m->tasks[i];
 
-		if (!read_member(m, m->tasks[i], &class))
+		members = MAX(members, task->gang_members);
+		m->priority = MIN(m->priority, task->priority);
+		m->preempts &= task->preempts;
+		if (task->kind->number != UINT32_MAX)
 			continue;
-		m->tasks[kept] = m->tasks[i];
-		m->class_of[kept++] = class;
+		task->kind->number = m->classes_count;
+		m->classes[m->classes_count++] = task->kind;
 	}
-	m->count = kept;
+	if (!m->count)
+		return;
+	gang->members = gang->unit.item.members = members;
+	gang->unit.item.priority = m->priority;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
 }
 
 static int find_placed(struct muster *m)
 {
 	const struct cluster *c = m->scheduler->cluster;
+	uint32_t at = cluster_gang_first(c, m->gang->number);
 
-	for (uint32_t i = 0; i < cluster_pods_end(c); i++) {
-		const struct pod *pod = cluster_pod(c, i);
-
-		if (pod && !pod->ending && pod->gang == m->gang->number &&
-		    vec_push(&m->placed, i) < 0)
+	for (; at != POD_NONE; at = cluster_pod(c, at)->gang_next)
+		if (!cluster_pod(c, at)->ending && vec_push(&m->placed, at) < 0)
 			return -ENOMEM;
-	}
+	if (m->placed.len)
+		qsort(m->placed.items, m->placed.len, sizeof(uint32_t), compare_numbers);
 	return 0;
 }
 
 /* Whether members it needs are still being bound.  Their Bindings may be refused, and then a
  * member that took the others for placed would be bound without them. */
-static bool is_under_way(const struct muster *m)
+static bool is_under_way(const struct scheduler *s, const struct gang *gang)
 {
-	size_t flying = 0;
+	return gang->flying && gang_placed(s, gang) < gang->members + gang->flying;
+}
 
-	for (size_t i = 0; i < m->gang->tasks.len; i++)
-		flying += m->gang->tasks.items[i]->flight != NULL;
-	return flying && m->placed.len < m->gang->members + flying;
+/* Whether it is still what was decided on.  Where its volumes or its line of a map are chosen
+ * anew with every reading, that decides. */
+static bool is_as_read(const struct task *task, const struct wish *wish)
+{
+	return is_of(task->gang, wish) &&
+	       (!task->read || gang_kind_is(task->kind, &wish->request));
 }
 
 /* A member that the engine has placed. */
@@ -234,7 +252,10 @@ static struct flight *fly(struct scheduler *s, struct task *task, const struct d
 
 	if (task_read(s, task, &wish, &version, &err) == 0) {
 		take_index(s, task, &wish);
-		f = flight_new(s, task, &wish, d, version, &err);
+		if (is_as_read(task, &wish))
+			f = flight_new(s, task, &wish, d, version, &err);
+		else
+			gang_unread(task); /* it was decided on as something else */
 		wish_release(s->cluster, &wish);
 	}
 	if (!f && err.text[0])
@@ -302,11 +323,20 @@ static void fly_together(struct muster *m, const struct placing *list, uint32_t 
 /* Members by class, each class side by side, as gang_plan() wants them. */
 struct ranks {
 	struct gang_class classes[GANG_CLASSES_MAX + 1];
-	uint8_t class_of[GANG_CLASSES_MAX + 1]; /* which of the muster's it is */
+
 	uint32_t count;
 	struct pod_spec *specs;
 	struct task **tasks;
 };
+
+static struct pod_spec member_spec(const struct muster *m, const struct task *task)
+{
+	return (struct pod_spec){ .uid = task->uid,
+				  .name = task->key,
+				  .priority = m->priority,
+				  .gang = m->gang->number,
+				  .started = UINT64_MAX };
+}
 
 static int make_ranks(const struct muster *m, uint32_t members, struct ranks *r)
 {
@@ -317,23 +347,18 @@ static int make_ranks(const struct muster *m, uint32_t members, struct ranks *r)
 	r->tasks = arena_array(arena, members, sizeof(struct task *));
 	if (!r->specs || !r->tasks)
 		return -ENOMEM;
-	for (uint32_t class = 0; class < m->classes; class ++) {
+	for (uint32_t class = 0; class < m->classes_count; class ++) {
 		uint32_t start = filled, number = r->count;
 
 		for (uint32_t i = 0; i < members; i++) {
-			if (m->class_of[i] != class)
+			if (m->tasks[i]->kind->number != class)
 				continue;
-			r->specs[filled] = (struct pod_spec){ .uid = m->tasks[i]->uid,
-							      .name = m->tasks[i]->key,
-							      .priority = m->priority,
-							      .gang = m->gang->number,
-							      .started = UINT64_MAX };
+			r->specs[filled] = member_spec(m, m->tasks[i]);
 			r->tasks[filled++] = m->tasks[i];
 		}
 		/* Those beyond the members that it needs may be of a kind of their own. */
-		r->class_of[number] = (uint8_t) class;
-		r->classes[number] = (struct gang_class){ &m->requests[class], &r->specs[start],
-							  filled - start };
+		r->classes[number] = (struct gang_class){ &m->classes[class]->request,
+							  &r->specs[start], filled - start };
 		r->count += filled > start;
 	}
 	return 0;
@@ -363,11 +388,11 @@ static void settle(struct muster *m, const struct ranks *r, struct gang_result *
 	fly_together(m, list, g->members_count);
 }
 
+/* Room for one kind may be made by moving another: then any that leaves helps. */
 static void refused(struct muster *m, const struct gang_result *g)
 {
 	meters_gang(m->scheduler->meters, METERS_UNSCHEDULABLE);
-	refuse_gang(m->scheduler, m->gang,
-		    m->classes ? &m->requests[MIN(g->refused_class, m->classes - 1)] : NULL,
+	refuse_gang(m->scheduler, m->gang, m->classes_count == 1 ? &m->classes[0]->request : NULL,
 		    g->by_verdict, g->reason);
 }
 
@@ -407,9 +432,9 @@ static void place_whole(struct muster *m)
 	struct err err = ERR_INIT;
 	struct gang_spec spec = {
 		.classes = r.classes,
-		.strategy = m->requests[0].strategy,
-		.leaf_rules = m->leaves == LEAVES_REQUIRED ? GANG_REQUIRED : GANG_PREFERRED,
-		.latency_sensitive = m->requests[0].latency_sensitive,
+		.strategy = m->classes[0]->request.strategy,
+		.leaf_rules = m->gang->leaves == LEAVES_REQUIRED ? GANG_REQUIRED : GANG_PREFERRED,
+		.latency_sensitive = m->classes[0]->request.latency_sensitive,
 	};
 	int rc = make_ranks(m, m->gang->members, &r);
 
@@ -420,12 +445,10 @@ static void place_whole(struct muster *m)
 		cannot_plan(m, rc, &err);
 		return;
 	}
-	if (g.placed) {
+	if (g.placed)
 		settle(m, &r, &g);
-		return;
-	}
-	g.refused_class = r.class_of[MIN(g.refused_class, r.count - 1)];
-	make_room(m, &spec, &g);
+	else
+		make_room(m, &spec, &g);
 }
 
 /* New members in the place of those that were lost; the others stay where they are. */
@@ -443,12 +466,8 @@ static void repair(struct muster *m, uint32_t missing)
 				    .failed_count = missing };
 
 	for (uint32_t i = 0; failed && specs && i < missing; i++) {
-		specs[i] = (struct pod_spec){ .uid = m->tasks[i]->uid,
-					      .name = m->tasks[i]->key,
-					      .priority = m->priority,
-					      .gang = m->gang->number,
-					      .started = UINT64_MAX };
-		failed[i] = (struct gang_failed){ &m->requests[m->class_of[i]], &specs[i],
+		specs[i] = member_spec(m, m->tasks[i]);
+		failed[i] = (struct gang_failed){ &m->tasks[i]->kind->request, &specs[i],
 						  DOMAIN_NONE };
 	}
 	int rc = failed && specs ? gang_replace(s->planner, &want, &g, &err) : -ENOMEM;
@@ -463,46 +482,31 @@ static void repair(struct muster *m, uint32_t missing)
 }
 
 /* The gang has all it needs: one more of it as it comes; the next is woken when that is
- * bound. */
+ * locked. */
 static void place_extra(struct muster *m)
 {
 	struct scheduler *s = m->scheduler;
-	const struct request *request = &m->requests[m->class_of[0]];
 	struct task *task = m->tasks[0];
-	struct pod_spec spec = { .uid = task->uid,
-				 .name = task->key,
-				 .priority = m->priority,
-				 .gang = m->gang->number,
-				 .started = UINT64_MAX };
-	uint32_t by_verdict[VERDICT_COUNT] = { [NO_FREE_GPU] = 1 };
+	const struct request *request = &task->kind->request;
+	struct pod_spec spec = member_spec(m, task);
 	struct decision d;
 	uint32_t number;
 
-	if (engine_decide(s->engine, request, &d) == FITS &&
-	    engine_place(s->engine, &spec, request, &d, &number) == 0)
-		fly_together(m, &(struct placing){ task, &d }, 1);
-	else
-		refuse_gang(s, m->gang, request, by_verdict,
-			    "no room for a further member of its gang");
-}
-
-/* With each that comes the number is another one for all: those who know one already hear of it
- * later, or a gang of a thousand would be half a million writes. */
-static void wait_for_members(struct muster *m)
-{
-	struct gang *gang = m->gang;
-	uint64_t now = now_ms(m->scheduler);
-	char text[320];
-
-	snprintf(text, sizeof(text), "gang %.200s waits for %u more of its %u members", gang->name,
-		 gang->members - m->count - (uint32_t)m->placed.len, gang->members);
-	gang->is_behind = gang->told_ms && now - gang->told_ms < GANG_TELL_MS;
-	if (gang->is_behind) {
-		refuse_gang_quietly(m->scheduler, gang, text);
+	if (engine_decide(s->engine, request, &d) != FITS) {
+		refuse_extra(s, m->gang, request);
 		return;
 	}
-	gang->told_ms = now;
-	refuse_gang(m->scheduler, gang, NULL, NULL, text);
+	if (engine_place(s->engine, &spec, request, &d, &number) == 0)
+		fly_together(m, &(struct placing){ task, &d }, 1);
+	else
+		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
+}
+
+static void wait_for_members(struct scheduler *s, struct gang *gang)
+{
+	gang->lacks = true;
+	refuse_gang(s, gang, NULL, NULL, "");
+	gang_tell_soon(s, gang);
 }
 
 static void decide(struct muster *m)
@@ -512,41 +516,49 @@ static void decide(struct muster *m)
 	if (m->count == 0)
 		/* Nobody to place: whoever comes wakes it. */
 		refuse_gang(m->scheduler, m->gang, NULL, NULL, "");
+	else if (members > GANG_MEMBERS_MAX)
+		refuse_gang(m->scheduler, m->gang, NULL, NULL,
+			    "its gang has more members than are possible");
 	else if (placed >= members)
 		place_extra(m);
 	else if (m->count < members - placed)
-		wait_for_members(m);
+		wait_for_members(m->scheduler, m->gang);
 	else if (placed)
 		repair(m, members - placed);
 	else
 		place_whole(m);
 }
 
+/* Whether others must end, or change, first: who does puts it into the queue again. */
+static bool must_wait(struct scheduler *s, struct gang *gang)
+{
+	if (is_being_told(s, gang))
+		return true;
+	if (!is_being_locked(gang) && !is_any_stale(gang) && !is_under_way(s, gang))
+		return false;
+	pending_placed(s->pending, &gang->unit.item);
+	return true;
+}
+
 void gang_decide(struct scheduler *s, struct gang *gang)
 {
 	struct muster m = { .scheduler = s, .gang = gang };
 
-	if (is_being_told(gang))
-		return;
-	/* Who ends, or changes, puts it into the queue again. */
-	if (is_being_locked(gang) || is_any_stale(gang)) {
-		pending_placed(s->pending, &gang->unit.item);
+	if (gang_is_short(s, gang)) {
+		wait_for_members(s, gang);
 		return;
 	}
+	if (must_wait(s, gang))
+		return;
+	gang->lacks = false;
 	arena_reset(&s->arena);
-	int rc = find_placed(&m);
-	if (rc == 0 && is_under_way(&m)) {
-		pending_placed(s->pending, &gang->unit.item);
-		muster_done(&m);
-		return;
-	}
-	if (rc == 0)
-		rc = line_up(&m);
+	int rc = line_up(&m);
 	if (rc == 0)
 		read_members(&m);
-	if (rc == 0 && gang->members > GANG_MEMBERS_MAX)
-		refuse_gang(s, gang, NULL, NULL, "its gang has more members than are possible");
-	else if (rc == 0)
+	sum_up(&m);
+	if (rc == 0)
+		rc = find_placed(&m);
+	if (rc == 0)
 		decide(&m);
 	else
 		pending_failed(s->pending, &gang->unit.item, now_ms(s));

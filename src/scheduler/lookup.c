@@ -7,6 +7,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "engine/rules.h"
@@ -54,7 +55,23 @@ struct lookup {
 	struct indexes indexes;
 	struct storage *storage;
 	VEC(struct json_doc *) docs; /* found since the last reset */
+	uint64_t met;
 };
+
+#define BIT_STORAGE ((uint64_t)1 << 63)
+
+uint64_t lookup_bit(const char *kind, const char *name)
+{
+	if (storage_has(kind))
+		return BIT_STORAGE;
+	return (uint64_t)1 << hash_bytes(name, strlen(name), hash_bytes(kind, strlen(kind), 0)) %
+				      63;
+}
+
+uint64_t lookup_met(const struct lookup *lookup)
+{
+	return lookup->met;
+}
 
 static const struct json *find(void *context, const char *kind, const char *namespace,
 			       const char *name)
@@ -63,6 +80,7 @@ static const struct json *find(void *context, const char *kind, const char *name
 	const struct kube_object *object = NULL;
 	struct json_doc *doc = NULL;
 
+	lookup->met |= lookup_bit(kind, name);
 	for (size_t i = 0; i < ARRAY_SIZE(lookup->shelves) && !object; i++) {
 		const struct shelf *shelf = &lookup->shelves[i];
 
@@ -89,8 +107,9 @@ static bool index_taken(void *context, const char *workload, uint32_t index)
 static void each(void *context, const char *kind, const char *class,
 		 void (*visit)(void *visitor, const struct json *object), void *visitor)
 {
-	const struct lookup *lookup = context;
+	struct lookup *lookup = context;
 
+	lookup->met |= BIT_STORAGE;
 	storage_each(lookup->storage, kind, class, visit, visitor);
 }
 
@@ -250,6 +269,7 @@ void lookup_free(struct lookup *lookup)
 const struct dialect_lookup *lookup_dialect(struct lookup *lookup)
 {
 	storage_settle(lookup->storage);
+	lookup->met = 0;
 	return &lookup->dialect;
 }
 

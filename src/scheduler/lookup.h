@@ -38,6 +38,10 @@ void lookup_free(struct lookup *lookup);
 
 const struct dialect_lookup *lookup_dialect(struct lookup *lookup);
 void lookup_reset(struct lookup *lookup);
+/* Which objects were asked for since lookup_dialect(), whether they are there or not: a bit for
+ * each, which some others share.  All of storage_has() have one. */
+uint64_t lookup_met(const struct lookup *lookup);
+uint64_t lookup_bit(const char *kind, const char *name);
 struct storage *lookup_storage(struct lookup *lookup);
 
 /* The pod with that uid has the index; drop forgets all of the pod's (also before the pod is

@@ -28,6 +28,7 @@ enum {
 	BINDS,
 	BIND_DURATION,
 	VICTIMS,
+	READS,
 	QUEUE,
 	LEADER,
 	METRICS,
@@ -119,6 +120,9 @@ static const struct metric_options options[METRICS] = {
 	[VICTIMS] = { .name = "gpu_scheduler_preemption_victims_total",
 		      .help = "Pods evicted for others of higher priority.",
 		      .type = METRIC_COUNTER },
+	[READS] = { .name = "gpu_scheduler_pod_readings_total",
+		    .help = "Translations of what a pod that waits asks for: a few for each pod.",
+		    .type = METRIC_COUNTER },
 	[QUEUE] = { .name = "gpu_scheduler_queue_pods",
 		    .help = "What waits for a decision, by where it waits; a gang counted once.",
 		    .type = METRIC_GAUGE,
@@ -253,6 +257,12 @@ void meters_victims(struct meters *m, uint32_t count)
 {
 	if (m)
 		metric_inc(m->metrics[VICTIMS], METRIC_NO_LABELS, count);
+}
+
+void meters_read(struct meters *m)
+{
+	if (m)
+		metric_inc(m->metrics[READS], METRIC_NO_LABELS, 1);
 }
 
 void meters_recovered(struct meters *m, double seconds)

@@ -14,6 +14,7 @@
  *	gpu_scheduler_gangs_total{result}
  *	gpu_scheduler_bind_total{outcome}, gpu_scheduler_bind_duration_seconds
  *	gpu_scheduler_preemption_victims_total
+ *	gpu_scheduler_pod_readings_total		of pods that wait: translations
  *	gpu_scheduler_queue_pods{place}			a gang counted once
  *	gpu_scheduler_leader				1: this one decides
  *
@@ -67,6 +68,7 @@ void meters_binding(struct meters *m, const char *outcome, double seconds);
 void meters_bound(struct meters *m, double seconds);
 
 void meters_victims(struct meters *m, uint32_t count);
+void meters_read(struct meters *m);
 void meters_recovered(struct meters *m, double seconds);
 void meters_leader(struct meters *m, bool leads);
 

@@ -37,12 +37,11 @@ enum pending_wake {
 	WAKE_VOLUME = 1 << 4,	/* PVC, PV, StorageClass, CSI objects */
 	WAKE_OBJECT = 1 << 5,	/* a claim, owner, PodGroup, Namespace, PriorityClass */
 	WAKE_SELF = 1 << 6,	/* the pod itself changed */
-	WAKE_MEMBER = 1 << 7,	/* a member of its gang came */
-	WAKE_LOCK = 1 << 8,	/* an entry of somebody else is gone */
-	WAKE_CONFIG = 1 << 9,
-	WAKE_ALL = (1 << 10) - 1,
+	WAKE_LOCK = 1 << 7,	/* an entry of somebody else is gone */
+	WAKE_CONFIG = 1 << 8,
+	WAKE_ALL = (1 << 9) - 1,
 };
-#define WAKES 10
+#define WAKES 9
 
 enum pending_place { PENDING_OUT, PENDING_READY, PENDING_BACKOFF, PENDING_PARKED };
 

@@ -33,11 +33,9 @@ static const struct request *request_of(struct pending_item *item)
 {
 	struct unit *unit = unit_of(item);
 	const struct gang *gang = (const struct gang *)unit;
-	const struct task *task = unit->is_gang ? NULL : task_of(unit);
+	const struct asked *asked = unit->is_gang ? gang->asked : task_of(unit)->asked;
 
-	if (unit->is_gang)
-		task = gang->tasks.len ? gang->tasks.items[0] : NULL;
-	return task && task->asked ? &task->asked->request : NULL;
+	return asked ? &asked->request : NULL;
 }
 
 /* Whether somebody less important is on the node, who could be asked to go. */

@@ -8,6 +8,7 @@
 #include "kube/cache.h"
 #include "kube/object.h"
 #include "scheduler/lookup.h"
+#include "scheduler/meters.h"
 #include "scheduler/scheduler_private.h"
 #include "wire/json.h"
 
@@ -24,6 +25,7 @@ int task_read(struct scheduler *s, struct task *task, struct wish *ret, const ch
 		return err_set(err, ENOMEM, "out of memory");
 	const struct dialect_lookup *lookup = lookup_dialect(s->lookup);
 
+	meters_read(s->meters);
 	if (!task->flight)
 		lookup_drop_index(s->lookup, task->uid); /* its own is not taken to itself */
 	int rc = pod_source_read(json_root(doc), lookup, &source, err);

@@ -149,26 +149,23 @@ void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct e
 }
 
 static void park_gang(struct scheduler *s, struct gang *gang, const struct request *r,
-		      const uint32_t *by_verdict)
+		      uint32_t wakes)
 {
-	uint32_t wakes = WAKES_ALWAYS | WAKE_MEMBER;
+	struct asked *asked = r ? asked_take(&s->asked, r) : NULL;
 
-	if (by_verdict)
-		wakes |= wakes_of(by_verdict) | WAKES_CARD;
-	for (size_t i = 0; i < gang->tasks.len; i++)
-		if (gang->tasks.items[i]->wrong)
-			wakes |= WAKES_WRONG;
-	if (gang->tasks.len)
-		set_asked(s, gang->tasks.items[0], r);
-	pending_refused(s->pending, &gang->unit.item, 0, wakes, now_ms(s));
+	if (gang->wrong)
+		wakes |= WAKES_WRONG | WAKE_POD_LEFT;
+	asked_release(&s->asked, gang->asked);
+	gang->asked = asked;
+	pending_refused(s->pending, &gang->unit.item, 0, wakes | WAKES_ALWAYS, now_ms(s));
 }
 
-static void tell_gang(struct scheduler *s, const struct gang *gang, const char *reason, bool all)
+static void tell_gang(struct scheduler *s, const struct gang *gang, const char *reason)
 {
-	for (size_t i = 0; i < gang->tasks.len; i++) {
+	for (size_t i = 0; *reason && i < gang->tasks.len; i++) {
 		struct task *task = gang->tasks.items[i];
 
-		if (!task->flight && !task->wrong && (all || !task->told))
+		if (!task->flight && !task->wrong)
 			report_waits(s, task, reason, false);
 	}
 }
@@ -176,12 +173,17 @@ static void tell_gang(struct scheduler *s, const struct gang *gang, const char *
 void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
 		 const uint32_t *by_verdict, const char *reason)
 {
-	park_gang(s, gang, r, by_verdict);
-	tell_gang(s, gang, reason, true);
+	park_gang(s, gang, r, by_verdict ? wakes_of(by_verdict) | WAKES_CARD : 0);
+	tell_gang(s, gang, reason);
 }
 
-void refuse_gang_quietly(struct scheduler *s, struct gang *gang, const char *reason)
+void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *r)
 {
-	park_gang(s, gang, NULL, NULL);
-	tell_gang(s, gang, reason, false);
+	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	explain(s, r, asked_hash(&s->asked, r));
+	park_gang(s, gang, gang->kinds.len == 1 ? r : NULL, s->refusal.wakes);
+	strbuf_addf(&message, "no room for a further member of its gang: %s",
+		    s->refusal.message.s);
+	tell_gang(s, gang, message.s);
 }

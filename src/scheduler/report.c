@@ -189,6 +189,14 @@ void report_bound(struct scheduler *s, const struct task *task, const char *node
 	add_event(s, task, false, "Scheduled", "Binding", note.s);
 }
 
+void report_unsay(struct scheduler *s, struct task *task)
+{
+	if (!task->next)
+		return;
+	leave_ring(s, task);
+	task->told = 0; /* said again when it waits again */
+}
+
 void report_forget(struct scheduler *s, struct task *task)
 {
 	leave_ring(s, task);

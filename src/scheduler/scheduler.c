@@ -99,12 +99,12 @@ static void check_drained(struct scheduler *s, uint64_t now)
 
 static void look_after_gangs(struct scheduler *s, uint64_t now)
 {
+	gangs_tell(s, now);
 	if (now < s->patient_ms)
 		return;
 	s->patient_ms = now + PATIENT_MS;
 	if (++s->rounds % COLLECT_ROUNDS == 0)
 		gangs_collect(s);
-	gangs_tell(s);
 }
 
 /* In how many ms somebody has waited for so long that he may have a reservation; there is one
@@ -158,6 +158,9 @@ static void node_changed(void *context, const char *name, uint32_t node, uint32_
 
 	(void)node;
 	s->epoch++;
+	if (changes &
+	    (INVENTORY_NODE_CAME | INVENTORY_NODE_WENT | INVENTORY_LABELS | INVENTORY_GPUS))
+		gangs_nodes(s);
 	residents_node(s->residents, name, changes);
 	if (changes & (INVENTORY_NODE_CAME | INVENTORY_MORE | INVENTORY_LABELS))
 		pending_event(s->pending, WAKE_NODE, now, NULL, NULL);
@@ -173,7 +176,7 @@ struct near {
 	const char *namespace;
 };
 
-/* An object concerns the pods of its namespace, or all of them. */
+/* An object concerns the pods of its namespace, or all of them; gangs know which. */
 static bool is_near(void *context, struct pending_item *item)
 {
 	const struct near *near = context;
@@ -182,8 +185,8 @@ static bool is_near(void *context, struct pending_item *item)
 	const struct task *task = (const struct task *)unit;
 
 	if (unit->is_gang)
-		task = gang->tasks.len ? gang->tasks.items[0] : NULL;
-	return !task || !*near->namespace || strcmp(task->namespace, near->namespace) == 0;
+		return gang->unsure;
+	return !*near->namespace || strcmp(task->namespace, near->namespace) == 0;
 }
 
 static void object_changed(void *context, const char *kind, const char *namespace,
@@ -192,6 +195,7 @@ static void object_changed(void *context, const char *kind, const char *namespac
 	struct scheduler *s = context;
 	struct near near = { namespace ? namespace : "" };
 
+	gangs_object(s, kind, near.namespace, name);
 	if (strcmp(kind, "GpuClaim") == 0)
 		claims_changed(s->claims, namespace, name);
 	if (storage_has(kind)) {
@@ -516,7 +520,7 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 	rng_seed(&s->rng, options->seed);
 	s->arrivals = ARRIVALS_BEGIN;
 	tasks_init(&s->tasks, rng_next(&s->rng));
-	map_init(&s->gangs.by_name, rng_next(&s->rng));
+	gangs_init(&s->gangs, rng_next(&s->rng));
 	int rc = start(s, err);
 	if (rc < 0) {
 		scheduler_free(s);

@@ -14,6 +14,7 @@
 #include "dialect/wish.h"
 #include "engine/gang.h"
 #include "scheduler/asked.h"
+#include "scheduler/gangs.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/task.h"
 #include "scheduler/turns.h"
@@ -36,24 +37,6 @@ struct nomination;
 struct residents;
 struct volume_binder;
 struct volume_binding;
-
-/* Members wait and are decided together. */
-struct gang {
-	struct unit unit;
-	const char *name;	  /* "namespace/name" */
-	uint32_t number;	  /* as the engine knows it, from 1 */
-	uint32_t members;	  /* so many must be placed together; of the last reading */
-	VEC(struct task *) tasks; /* its unbound members */
-	uint64_t told_ms;	  /* when all of them were last told how many are missing */
-	bool is_behind;		  /* since then others have come or gone */
-};
-
-#define GANG_TELL_MS 5000 /* from one number of missing members to the next */
-
-struct gangs {
-	struct map by_name;
-	uint32_t last_number;
-};
 
 enum flight_stage {
 	FLIGHT_LOCKING,
@@ -190,20 +173,6 @@ void unit_waits_no_more(struct scheduler *s, struct unit *unit);
 bool unit_is_patient(const struct scheduler *s, const struct unit *unit);
 void task_spec(const struct task *task, const struct wish *wish, struct pod_spec *ret);
 
-/* gangs.c */
-struct gang *gangs_get(struct scheduler *s, const char *name); /* NULL: out of memory */
-/* The task waits with its gang from now on.  0, -ENOMEM. */
-int gang_join(struct scheduler *s, struct gang *gang, struct task *task, const struct wish *wish);
-void gang_leave(struct scheduler *s, struct task *task);
-void gang_decide(struct scheduler *s, struct gang *gang);
-/* Some of its members may be placed now, if any waits. */
-void gang_wake(struct scheduler *s, struct gang *gang);
-bool gang_can_place(const struct task *task);
-void gangs_collect(struct scheduler *s);
-/* Those who do not know how many their gang lacks are told; to be called every few seconds. */
-void gangs_tell(struct scheduler *s);
-void gangs_done(struct scheduler *s);
-
 /* flight.c: begins one for a pod that the engine has placed.  NULL with what is wrong. */
 struct flight *flight_new(struct scheduler *s, struct task *task, const struct wish *wish,
 			  const struct decision *decision, const char *version, struct err *err);
@@ -237,10 +206,11 @@ void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct e
 /* `more` is added to the reasons. */
 void refuse_request(struct scheduler *s, struct task *task, const struct wish *wish,
 		    const char *more);
+/* `r`: what all of them ask for, or NULL; `reason`: "" tells nobody. */
 void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
 		 const uint32_t *by_verdict, const char *reason);
-/* The same, but who has been told something already is not told this. */
-void refuse_gang_quietly(struct scheduler *s, struct gang *gang, const char *reason);
+/* There is no room for one more of a gang that has all it needs. */
+void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *r);
 uint32_t refuse_wakes(enum verdict verdict);
 
 /* report.c: what people are told. */
@@ -253,6 +223,8 @@ void report_bound(struct scheduler *s, const struct task *task, const char *node
 /* The others go for it; or, unless it is nominated, it waits for them to end. */
 void report_preempts(struct scheduler *s, struct task *task, uint32_t victims);
 void report_forget(struct scheduler *s, struct task *task);
+/* What it has not been told yet it is not told: it is about to be decided on. */
+void report_unsay(struct scheduler *s, struct task *task);
 void report_tick(struct scheduler *s);
 
 #endif

@@ -20,6 +20,7 @@
 struct asked;
 struct flight;
 struct gang;
+struct gang_kind;
 struct kube_writing;
 struct nomination;
 struct scheduler;
@@ -63,8 +64,15 @@ struct task {
 	bool message_is_error;
 	char *nominated; /* node where its victims are, or NULL */
 	struct nomination *nomination;
-	bool nomination_told;	      /* its status names a node */
-	bool nominated_before;	      /* ... by who led before us, and it was not decided since */
+	bool nomination_told;  /* its status names a node */
+	bool nominated_before; /* ... by who led before us, and it was not decided since */
+	/* Of a member of a gang: see gangs.h. */
+	struct gang_kind *kind; /* what it asks for, as last read; NULL: not known */
+	uint32_t gang_at;	/* among its tasks */
+	uint32_t gang_members;	/* of its gang, as last read */
+	int32_t priority;
+	bool preempts;
+	bool read;		      /* and nothing has changed since */
 	bool wrong;		      /* its pod could not be read when its gang was last tried */
 	struct task *next, *previous; /* of those with a message, a ring; NULL: not there */
 };

@@ -72,7 +72,9 @@ void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool
 		dequeue(s, task);
 		return;
 	}
-	if (!task->gang)
+	if (task->gang)
+		gang_unread(task);
+	else
 		task->unit.item.priority = priority;
 	enqueue(s, task_item(task));
 }

@@ -123,6 +123,7 @@ TEST(what_happens_is_counted)
 	meters_binding(s.meters, "moved", .01);
 	meters_bound(s.meters, .05);
 	meters_victims(s.meters, 3);
+	meters_read(s.meters);
 	meters_recovered(s.meters, 2);
 	meters_leader(s.meters, true);
 	CHECK_INT(value(&s, "gpu_scheduler_gangs_total", METRIC_LABELS("scheduled")), 1);
@@ -130,6 +131,7 @@ TEST(what_happens_is_counted)
 	CHECK_INT(value(&s, "gpu_scheduler_bind_duration_seconds", METRIC_NO_LABELS), 2);
 	CHECK_INT(value(&s, "topology_scheduler_latency_seconds", METRIC_NO_LABELS), 1);
 	CHECK_INT(value(&s, "gpu_scheduler_preemption_victims_total", METRIC_NO_LABELS), 3);
+	CHECK_INT(value(&s, "gpu_scheduler_pod_readings_total", METRIC_NO_LABELS), 1);
 	CHECK_INT(value(&s, "topology_scheduler_recovery_duration_seconds", METRIC_NO_LABELS), 1);
 	CHECK_INT(value(&s, "gpu_scheduler_leader", METRIC_NO_LABELS), 1);
 	meters_leader(s.meters, false);

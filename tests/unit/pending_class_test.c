@@ -213,13 +213,13 @@ TEST(items_without_a_class_are_each_their_own)
 	struct pending_item items[3] = { 0 };
 
 	add_all(q, items, 3);
-	refuse_all(q, items, 3, 0, WAKE_MEMBER);
-	pending_event(q, WAKE_MEMBER, 0, NULL, NULL);
+	refuse_all(q, items, 3, 0, WAKE_LOCK);
+	pending_event(q, WAKE_LOCK, 0, NULL, NULL);
 	CHECK_INT(pending_count(q, PENDING_READY), 3);
 	CHECK(pending_pop(q, 0) == &items[0]);
-	CHECK_INT(pending_refused(q, &items[0], 0, WAKE_MEMBER, 0), 0);
+	CHECK_INT(pending_refused(q, &items[0], 0, WAKE_LOCK, 0), 0);
 	CHECK_INT(items[0].place, PENDING_PARKED);
-	pending_event(q, WAKE_MEMBER, 0, NULL, NULL);
+	pending_event(q, WAKE_LOCK, 0, NULL, NULL);
 	CHECK_INT(items[0].place, PENDING_READY);
 }
 

@@ -331,26 +331,48 @@ def a_member_that_is_gated_or_wrong_is_waited_for():
         delete_all(GROUPS)
 
 
+def metric(name, word=""):
+    """The sum of the series of that metric whose labels have the word."""
+    lines = the_scheduler().get("/metrics")[1].splitlines()
+    lines = [l for l in lines if l.startswith((name + "{", name + " "))]
+    return sum(float(line.split()[-1]) for line in lines if word in line.lower())
+
+
 def patches():
     """How often the scheduler has patched something so far."""
-    lines = the_scheduler().get("/metrics")[1].splitlines()
-    lines = [l for l in lines if l.startswith("gpu_scheduler_kube_requests_total{")]
-    return sum(float(line.split()[-1]) for line in lines if "patch" in line.lower())
+    return metric("gpu_scheduler_kube_requests_total", "patch")
+
+
+def readings():
+    """How often it has translated a pod that waits."""
+    return metric("gpu_scheduler_pod_readings_total")
 
 
 @test
 def a_crowd_is_not_told_of_each_that_comes():
     with scene():
         group("crowd", 100)
-        before = patches()
+        before, read = patches(), readings()
         for number in range(60):
-            member(f"crowd-{number}", "crowd", gpus=1)
+            member(f"crowd-{number}", "crowd", gpus=0, limits={"elasticgpu.io/gpu-core": "10"})
         for number in (0, 30, 59):
             wait_message(f"crowd-{number}", "waits for 40 more of its 100 members")
         made = patches() - before
         print(f"# {made:.0f} patches for 60 pods")
         check(made <= 60 * 4, f"{made} patches for 60 pods")
+        read = readings() - read
+        print(f"# {read:.0f} readings of 60 pods")
+        check(60 <= read <= 60 * 2, f"{read} readings of 60 pods")
         hold_nothing("crowd-0", "crowd-59")
+        # What another gang is made of is no reason to read them again.
+        read = readings()
+        for number in range(20):
+            group(f"other-{number}", 2)
+        for number in range(60, 100):
+            member(f"crowd-{number}", "crowd", gpus=0)
+        nodes_of(*(f"crowd-{n}" for n in range(0, 100, 9)))
+        read = readings() - read
+        check(read <= 40 + 100 * 2 + 60, f"{read} readings until 100 are bound")
         delete_all(GROUPS)
 
 
