@@ -94,7 +94,7 @@ int preempt_await(struct engine *e, const struct request *r, int32_t priority, u
  * until the gang fits; then, on each node that it uses, only the cheapest set that makes
  * room for its members there is kept.  So no priority is evicted that is higher than
  * need be; the number of victims is the least for the nodes that were chosen, which is
- * not always the least there is.
+ * not always the least there is.  Pods that have the number of its own gang stay.
  * 0 as above, with decisions in the order of the spec; -ENOENT: no eviction helps;
  * -EINVAL or -EEXIST: the spec is not one that gang_plan() takes; -ENOMEM. */
 int preempt_gang(struct engine *e, struct gang_planner *g, const struct gang_spec *spec,

@@ -373,6 +373,8 @@ static int evict(struct eviction *ev, int32_t priority)
 		return rc < 0 ? rc : 0;
 	rc = victims_init(&ev->victims, ev->cluster, priority);
 	if (rc == 0)
+		victims_keep(&ev->victims, ev->spec->classes[0].pods[0].gang);
+	if (rc == 0)
 		rc = preempt_units_find(&ev->units, &ev->victims, ev->spec);
 	if (rc == 0)
 		rc = vec_reserve(&ev->detached, cluster_pods_count(ev->cluster));

@@ -97,6 +97,14 @@ int victims_init(struct victims *v, const struct cluster *c, int32_t priority)
 	return 0;
 }
 
+void victims_keep(struct victims *v, uint32_t gang)
+{
+	struct victims_gang *own = map_get(&v->gangs, (const char *)&gang, sizeof(gang));
+
+	if (own)
+		own->kept = true;
+}
+
 void victims_done(struct victims *v)
 {
 	if (!v)

@@ -94,6 +94,8 @@ struct preempt_cost victims_pod_cost(const struct pod *pod);
 int victims_init(struct victims *v, const struct cluster *c, int32_t priority);
 void victims_done(struct victims *v); /* NULL is fine */
 
+/* No pod of that gang is a victim (0: none): others are evicted for it. */
+void victims_keep(struct victims *v, uint32_t gang);
 /* What is known of the pod's gang, which it must have. */
 struct victims_gang *victims_gang_of(const struct victims *v, const struct pod *pod);
 

@@ -364,6 +364,21 @@ static int make_ranks(const struct muster *m, uint32_t members, struct ranks *r)
 	return 0;
 }
 
+static int make_spec(const struct muster *m, uint32_t members, uint8_t leaf_rules, struct ranks *r,
+		     struct gang_spec *ret)
+{
+	const struct request *first = &m->classes[0]->request;
+
+	*r = (struct ranks){ 0 };
+	int rc = make_ranks(m, members, r);
+	*ret = (struct gang_spec){ .classes = r->classes,
+				   .classes_count = r->count,
+				   .strategy = first->strategy,
+				   .leaf_rules = leaf_rules,
+				   .latency_sensitive = first->latency_sensitive };
+	return rc;
+}
+
 static void settle(struct muster *m, const struct ranks *r, struct gang_result *g)
 {
 	struct placing *list = arena_array(&m->scheduler->arena, g->members_count, sizeof(*list));
@@ -396,21 +411,25 @@ static void refused(struct muster *m, const struct gang_result *g)
 		    g->by_verdict, g->reason);
 }
 
-static void make_room(struct muster *m, const struct gang_spec *spec, const struct gang_result *g)
+/* Room for the first so many, at the cost of others or when these have ended.  False: none. */
+static bool make_room(struct muster *m, uint32_t members, uint8_t leaf_rules)
 {
 	struct strbuf more CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct scheduler *s = m->scheduler;
 	enum preempting how = PREEMPT_NOBODY;
+	struct gang_spec spec;
+	struct ranks r;
 
+	if (make_spec(m, members, leaf_rules, &r, &spec) < 0)
+		return false;
 	if (m->preempts)
-		how = preempt_for_gang(s, m->gang, spec, m->priority, false, &more);
+		how = preempt_for_gang(s, m->gang, &spec, m->priority, false, &more);
 	if (how == PREEMPT_NOBODY && unit_is_patient(s, &m->gang->unit))
-		how = preempt_for_gang(s, m->gang, spec, m->priority, true, &more);
+		how = preempt_for_gang(s, m->gang, &spec, m->priority, true, &more);
 	unit_waits(s, &m->gang->unit);
-	if (how == PREEMPT_NOBODY)
-		refused(m, g);
-	else if (how == PREEMPT_LATER)
+	if (how == PREEMPT_LATER)
 		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
+	return how != PREEMPT_NOBODY;
 }
 
 /* Another scheduler may have locked GPUs for a member: what becomes of that is seen. */
@@ -428,17 +447,12 @@ static void place_whole(struct muster *m)
 {
 	struct scheduler *s = m->scheduler;
 	struct gang_result g CLEANUP(gang_result_done) = { 0 };
-	struct ranks r = { .specs = NULL };
+	uint8_t leaf_rules = m->gang->leaves == LEAVES_REQUIRED ? GANG_REQUIRED : GANG_PREFERRED;
 	struct err err = ERR_INIT;
-	struct gang_spec spec = {
-		.classes = r.classes,
-		.strategy = m->classes[0]->request.strategy,
-		.leaf_rules = m->gang->leaves == LEAVES_REQUIRED ? GANG_REQUIRED : GANG_PREFERRED,
-		.latency_sensitive = m->classes[0]->request.latency_sensitive,
-	};
-	int rc = make_ranks(m, m->gang->members, &r);
+	struct gang_spec spec;
+	struct ranks r;
+	int rc = make_spec(m, m->gang->members, leaf_rules, &r, &spec);
 
-	spec.classes_count = r.count;
 	if (rc == 0)
 		rc = gang_plan(s->planner, &spec, &g, &err);
 	if (rc < 0) {
@@ -447,8 +461,8 @@ static void place_whole(struct muster *m)
 	}
 	if (g.placed)
 		settle(m, &r, &g);
-	else
-		make_room(m, &spec, &g);
+	else if (!make_room(m, m->gang->members, leaf_rules))
+		refused(m, &g);
 }
 
 /* New members in the place of those that were lost; the others stay where they are. */
@@ -477,7 +491,7 @@ static void repair(struct muster *m, uint32_t missing)
 	}
 	if (g.placed)
 		settle(m, &r, &g);
-	else
+	else if (!make_room(m, missing, GANG_PREFERRED))
 		refused(m, &g);
 }
 
@@ -493,7 +507,8 @@ static void place_extra(struct muster *m)
 	uint32_t number;
 
 	if (engine_decide(s->engine, request, &d) != FITS) {
-		refuse_extra(s, m->gang, request);
+		if (!make_room(m, 1, GANG_PREFERRED))
+			refuse_extra(s, m->gang, request);
 		return;
 	}
 	if (engine_place(s->engine, &spec, request, &d, &number) == 0)

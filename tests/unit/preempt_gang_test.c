@@ -158,6 +158,18 @@ TEST(a_gang_of_victims_is_evicted_whole)
 	engine_free(e);
 }
 
+TEST(no_member_goes_for_another_of_its_gang)
+{
+	struct engine *e = fleet_new();
+
+	leaf_of_two(e, "leaf-1", "a", "b");
+	fleet_pod(e, "own", "a", whole(4), (struct pod_spec){ .gang = 99 });
+	fleet_pod(e, "other", "b", whole(4), PRIORITY(5));
+	CHECK_STR(outcome(e, (struct gang){ whole(4), 1, 0 }, 10), "other > b");
+	CHECK_STR(outcome(e, (struct gang){ whole(4), 2, 0 }, 10), "none");
+	engine_free(e);
+}
+
 TEST(a_spec_that_cannot_be_planned_is_an_error)
 {
 	struct engine *e = fleet_new();

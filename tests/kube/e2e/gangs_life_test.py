@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Gangs while their members come, end, fail and come again, and while their owners change.
+
+cluster: --nodes 4 --gpus 8 --history
+"""
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+# pylint: disable=wrong-import-position
+from harness.check import check, equal, eventually, test  # noqa: E402
+from harness.client import as_identity  # noqa: E402
+from harness.scene import (  # noqa: E402
+    ADMIN,
+    MERGE,
+    OWNERS,
+    PODS,
+    claimed,
+    extra_node,
+    make_claim,
+    make_owner,
+    play,
+    scene,
+    unbound,
+)
+from harness.scheduler import (  # noqa: E402
+    create,
+    delete_pod,
+    entries_of,
+    get_pod,
+    make_pod,
+    pod_object,
+    wait_bound,
+    wait_gone,
+    wait_message,
+)
+
+T = "topology.scheduler/"
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+CONFIG = Path(os.environ.get("KUBE_DIR", "/tmp")) / "gangs-life.yaml"
+
+
+def prepare():
+    """Priorities, and little patience."""
+    for name, value in (("low", 10), ("middle", 100), ("high", 1000)):
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+        create(CLASSES, {**body, "metadata": {"name": name}, "value": value})
+    CONFIG.write_text("gangReservationSeconds: 2\n", encoding="utf-8")
+
+
+def make_job(name, gpus, **spec):
+    """A Job of the topology dialect: so many GPUs for all of its pods."""
+    return make_owner("Job", name, annotations={T + "gpu-count": str(gpus)}, **spec)
+
+
+def patch_job(name, body, part=""):
+    """Change it, or its status."""
+    equal(ADMIN.request("PATCH", f"{OWNERS['Job']}/{name}{part}", body, MERGE).code, 200)
+
+
+def finish(name):
+    """It has succeeded."""
+    body = {"status": {"phase": "Succeeded"}}
+    path = f"{PODS.format('default')}/{name}/status"
+    equal(ADMIN.request("PATCH", path, body, MERGE).code, 200)
+
+
+def nodes_of(*names):
+    """Where they are bound."""
+    return {wait_bound(name)["spec"]["nodeName"] for name in names}
+
+
+def hold_nothing(*names):
+    """Neither a node nor a lock."""
+    unbound(*names)
+    for name in names:
+        equal(entries_of(get_pod(name)), [], f"locks of {name}")
+
+
+@test
+def one_that_failed_is_replaced_when_others_have_succeeded():
+    with scene():
+        owner = make_job("train", 24, parallelism=3, completions=3)
+        for number in range(3):
+            make_pod(f"train-{number}", owners=[owner])
+        nodes_of("train-0", "train-1", "train-2")
+        finish("train-0")
+        delete_pod("train-1")
+        wait_gone("train-1")
+        make_pod("train-1b", owners=[owner])
+        wait_message("train-1b", "waits for 1 more of its 3 members")
+        patch_job("train", {"status": {"succeeded": 1}}, "/status")
+        wait_bound("train-1b")
+
+
+@test
+def the_last_of_a_job_need_no_more_than_are_left():
+    with scene():
+        owner = make_job("tail", 16, parallelism=2, completions=3)
+        for number in range(2):
+            make_pod(f"tail-{number}", owners=[owner])
+        nodes_of("tail-0", "tail-1")
+        for number in range(2):
+            finish(f"tail-{number}")
+        make_pod("tail-2", owners=[owner])
+        patch_job("tail", {"status": {"succeeded": 2}}, "/status")
+        wait_bound("tail-2")
+
+
+@test
+def a_job_that_is_made_smaller_or_larger_is_a_gang_of_that_size():
+    with scene():
+        owner = make_job("size", 32, parallelism=4)
+        for number in range(3):
+            make_pod(f"size-{number}", owners=[owner])
+        wait_message("size-0", "waits for 1 more of its 4 members")
+        hold_nothing("size-0", "size-1", "size-2")
+        body = {"spec": {"parallelism": 3}, "metadata": {"annotations": {T + "gpu-count": "24"}}}
+        patch_job("size", body)
+        equal(len(nodes_of("size-0", "size-1", "size-2")), 3, "nodes")
+        body = {"spec": {"parallelism": 4}, "metadata": {"annotations": {T + "gpu-count": "32"}}}
+        patch_job("size", body)
+        make_pod("size-3", owners=[owner])
+        wait_bound("size-3")
+
+
+@test
+def a_suspended_job_comes_back_as_a_whole():
+    with scene():
+        owner = make_job("pause", 32, parallelism=4)
+        for number in range(4):
+            make_pod(f"pause-{number}", owners=[owner])
+        nodes_of(*(f"pause-{n}" for n in range(4)))
+        patch_job("pause", {"spec": {"suspend": True}})
+        for number in range(4):
+            delete_pod(f"pause-{number}")
+        for number in range(4):
+            wait_gone(f"pause-{number}")
+        patch_job("pause", {"spec": {"suspend": False}})
+        for number in range(3):
+            make_pod(f"again-{number}", owners=[owner])
+        wait_message("again-0", "waits for 1 more of its 4 members")
+        hold_nothing(*(f"again-{n}" for n in range(3)))
+        make_pod("again-3", owners=[owner])
+        equal(len(nodes_of(*(f"again-{n}" for n in range(4)))), 4, "nodes")
+
+
+@test
+def members_that_are_deleted_on_their_way_are_replaced():
+    with scene():
+        make_claim("torn", {"count": 8}, gangRef="torn", gangMinMembers=4)
+        for turn in range(12):
+            names = [f"torn-{turn}-{number}" for number in range(4)]
+            for name in names:
+                claimed(name, "torn")
+            time.sleep(0.01 * turn)
+            gone = names[turn % 4]
+            delete_pod(gone)
+            wait_gone(gone)
+            claimed(gone, "torn")  # the same name, another pod
+            equal(len(nodes_of(*names)), 4, f"nodes in turn {turn}")
+            for name in names:
+                delete_pod(name)
+            for name in names:
+                wait_gone(name)
+
+
+@test
+def a_gang_takes_the_place_of_others_with_its_lowest_priority():
+    with scene():
+        for number in range(4):
+            make_pod(f"old-{number}", gpus=8, priorityClassName="middle")
+            wait_bound(f"old-{number}")
+        make_claim("mixed", {"count": 8}, gangRef="mixed", gangMinMembers=2)
+        claimed("mixed-0", "mixed", priorityClassName="high")
+        claimed("mixed-1", "mixed", priorityClassName="low")
+        wait_message("mixed-0", "gang")
+        check(all(get_pod(f"old-{n}") for n in range(4)), "one of a higher priority went")
+        hold_nothing("mixed-0", "mixed-1")
+        # Without the low one it may.
+        delete_pod("mixed-1")
+        wait_gone("mixed-1")
+        claimed("mixed-2", "mixed", priorityClassName="high")
+        equal(len(nodes_of("mixed-0", "mixed-2")), 2, "nodes")
+        left = [n for n in range(4) if get_pod(f"old-{n}")]
+        equal(len(left), 2, "pods that stayed")
+
+
+@test
+def a_larger_gang_has_its_place_as_the_cluster_grows():
+    with scene():
+        make_claim("grow", {"count": 8}, gangRef="grow", gangMinMembers=6)
+        names = [f"grow-{number}" for number in range(6)]
+        for name in names:
+            claimed(name, "grow")
+        wait_message("grow-0", "gang")
+        with extra_node("fifth"):
+            time.sleep(1)
+            hold_nothing(*names)
+            with extra_node("sixth"):
+                equal(len(nodes_of(*names)), 6, "nodes")
+
+
+class Stream(threading.Thread):
+    """Small pods that come all the time and run for a moment, on nodes that are never empty."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.client = as_identity("admin")
+        self.over = threading.Event()
+        self.made = 0
+
+    def run(self):
+        while not self.over.is_set():
+            pod = pod_object(
+                f"small-{self.made}",
+                gpus=4,
+                annotations={"kubelet.test/seconds": "2"},
+                restartPolicy="Never",
+            )
+            if self.client.post(PODS.format("default"), pod).code == 201:
+                self.made += 1
+            time.sleep(0.2)
+
+
+@test
+def a_member_that_was_lost_is_not_starved_by_small_pods():
+    with scene():
+        make_claim("lost", {"count": 8}, gangRef="lost", gangMinMembers=3)
+        for number in range(3):
+            claimed(f"lost-{number}", "lost")
+        nodes_of(*(f"lost-{n}" for n in range(3)))
+        stream = Stream()
+        stream.start()
+        try:
+            eventually(lambda: stream.made >= 10, "the other node is busy")
+            delete_pod("lost-1")
+            wait_gone("lost-1")
+            eventually(lambda: stream.made >= 40, "and so is its own")
+            claimed("lost-3", "lost")
+            wait_bound("lost-3", timeout_s=90)
+            check(stream.is_alive(), "the small ones had ended")
+        finally:
+            stream.over.set()
+            stream.join()
+
+
+@test
+def a_member_that_was_lost_takes_the_place_of_a_lower_priority():
+    with scene():
+        make_claim("high", {"count": 8}, gangRef="high", gangMinMembers=3)
+        for number in range(3):
+            claimed(f"high-{number}", "high", priorityClassName="high")
+        nodes_of(*(f"high-{n}" for n in range(3)))
+        delete_pod("high-1")
+        wait_gone("high-1")
+        for number in range(2):
+            make_pod(f"low-{number}", gpus=8, priorityClassName="low")
+            wait_bound(f"low-{number}")
+        claimed("high-3", "high", priorityClassName="high")
+        wait_bound("high-3")
+        check(get_pod("high-0") and get_pod("high-2"), "one of its own went")
+        equal(sum(get_pod(f"low-{n}") is not None for n in range(2)), 1, "that stayed")
+
+
+if __name__ == "__main__":
+    sys.exit(play("--config", str(CONFIG), prepare=prepare))
