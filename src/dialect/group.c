@@ -4,7 +4,7 @@
  * A gang is named by spec.schedulingGroup, by the label of the co-scheduling plugin or
  * by the claim's gangRef; a Job that speaks the topology dialect is one by itself.
  * Its size is that of the PodGroup of that name; else gangMinMembers; else what the
- * owner runs at a time.
+ * owner runs at a time.  Of a Job, pods that have succeeded make it smaller.
  */
 #include <errno.h>
 #include <string.h>
@@ -60,6 +60,12 @@ static int group_size(const struct json *group, const char *name, int64_t *ret, 
 			       "more",
 			       name);
 	return rc;
+}
+
+/* Those that have done their part are not waited for. */
+static int members_left(const struct json *owner, int64_t *members, struct err *err)
+{
+	return owner ? owner_left(owner, *members, members, err) : 0;
 }
 
 /* The nearest owner that says how many pods it runs. */
@@ -120,11 +126,15 @@ int read_gang(struct draft *d, struct err *err)
 		return rc;
 	if (name) {
 		rc = gang_size(d, name, &members, err);
+		if (rc == 0)
+			rc = members_left(sized_owner(d), &members, err);
 		return rc < 0 ? rc : set_gang(d, "", name, members, err);
 	}
 	name = json_str(owner, "metadata", "name");
 	if (!d->topology || !name || !owner_is(owner, "Job"))
 		return 0;
 	rc = owner_size(owner, &members, err);
+	if (rc == 0)
+		rc = members_left(owner, &members, err);
 	return rc < 0 ? rc : set_gang(d, "job/", name, members, err);
 }

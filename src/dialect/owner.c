@@ -67,6 +67,24 @@ int owner_size(const struct json *owner, int64_t *ret, struct err *err)
 	return 0;
 }
 
+int owner_left(const struct json *owner, int64_t members, int64_t *ret, struct err *err)
+{
+	int64_t all, succeeded;
+	int rc = size_of(owner, "completions", 0, &all, err);
+
+	if (!owner_is(owner, "Job") || (rc == 0 && all == 0)) {
+		*ret = members;
+		return 0;
+	}
+	if (rc < 0)
+		return rc;
+	if (json_i64(owner, &succeeded, "status", "succeeded") < 0 || succeeded < 0)
+		succeeded = 0;
+	all = MAX(all, members); /* there may be others beside its own */
+	*ret = MIN(members, all - MIN(succeeded, all));
+	return 0;
+}
+
 /* An object of that kind and name may be of another group than the one referred to. */
 static bool is_meant(const struct json *reference, const struct json *object)
 {

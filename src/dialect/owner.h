@@ -21,6 +21,10 @@ bool owner_is_known(const struct json *owner);
  * completions; replicas elsewhere.  1 where nothing is said.  0, -EINVAL. */
 int owner_size(const struct json *owner, int64_t *ret, struct err *err);
 
+/* How many of `members` are still to run, if some of a Job's pods have succeeded: it makes no more
+ * of these, and what is left need not wait for them.  0, -EINVAL. */
+int owner_left(const struct json *owner, int64_t members, int64_t *ret, struct err *err);
+
 /* What owns a pod, and what owns that, as far as they are found: the nearest first, at most
  * POD_OWNERS_MAX (dialect.h).  Returns how many. */
 uint32_t pod_owners(const struct json *pod, const char *namespace,

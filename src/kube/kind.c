@@ -136,7 +136,7 @@ static const char *const deployment_keep[] = { "apiVersion=apps/v1", "kind=Deplo
 					       NULL };
 static const char *const job_keep[] = {
 	"apiVersion=batch/v1", "kind=Job",     OWNER, "spec.parallelism", "spec.completions",
-	"spec.completionMode", "spec.suspend", NULL
+	"spec.completionMode", "spec.suspend", "status.succeeded", NULL
 };
 static const char *const replication_controller_keep[] = {
 	"apiVersion=v1", "kind=ReplicationController",

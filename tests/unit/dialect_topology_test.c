@@ -64,6 +64,54 @@ TEST(owners_hand_their_annotations_down)
 	bench_done(&b);
 }
 
+TEST(pods_of_a_job_that_have_succeeded_are_not_waited_for)
+{
+	static const struct {
+		const char *spec;
+		uint32_t members; /* 0: no gang any more */
+	} cases[] = {
+		{ "{parallelism: 4, completions: 4}\nstatus: {succeeded: 1}", 3 },
+		{ "{parallelism: 4, completions: 4}\nstatus: {succeeded: 3}", 0 },
+		{ "{parallelism: 4, completions: 4}\nstatus: {succeeded: 9}", 0 },
+		{ "{parallelism: 4, completions: 4}\nstatus: {succeeded: -1}", 4 },
+		{ "{parallelism: 4, completions: 10}\nstatus: {succeeded: 6}", 4 },
+		{ "{parallelism: 4, completions: 10}\nstatus: {succeeded: 8}", 2 },
+		{ "{parallelism: 4}\nstatus: {succeeded: 2}", 4 },
+	};
+	struct bench b;
+
+	bench_init(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[1024];
+
+		snprintf(text, sizeof(text),
+			 OWNED("Job") "kind: Job\nmetadata: {name: own, annotations: {" T
+				      "gpu-count: '16'}}\nspec: %s\n",
+			 cases[i].spec);
+		CHECK(bench_read(&b, text) == 0);
+		CHECK_INT(b.wish.gang.members, cases[i].members);
+		CHECK_INT(b.wish.request.asks[0].count, 4); /* what each gets is as before */
+	}
+	bench_done(&b);
+}
+
+TEST(a_group_may_have_others_beside_the_pods_of_a_job)
+{
+	static const char text[] =
+		"kind: Pod\nmetadata: {name: p-0, labels: {scheduling.x-k8s.io/pod-group: g}, "
+		"ownerReferences: [{kind: Job, name: own, controller: true}]}\n"
+		"spec: {containers: [{name: a}]}\n---\n"
+		"kind: PodGroup\nmetadata: {name: g}\nspec: {minMember: 5}\n---\n"
+		"kind: Job\nmetadata: {name: own}\nspec: {parallelism: 4, completions: 4}\n"
+		"status: {succeeded: 1}\n";
+	struct bench b;
+
+	bench_init(&b);
+	CHECK(bench_read(&b, text) == 0);
+	CHECK_INT(b.wish.gang.members, 4);
+	bench_done(&b);
+}
+
 #define GROUPED(kind, version)                                                         \
 	"kind: Pod\nmetadata: {name: p-0, labels: {scheduling.x-k8s.io/pod-group: g}," \
 	" ownerReferences: [{apiVersion: " version ", kind: " kind                     \

@@ -242,7 +242,9 @@ TEST(configurations)
 TEST(owners)
 {
 	KEPT(KUBE_JOB, "metadata: {name: j, " META "}\nspec: {parallelism: 4, completions: 8, "
-		       "suspend: true, completionMode: Indexed}\n");
+		       "suspend: true, completionMode: Indexed}\n"
+		       "status: {succeeded: 3, active: 1}\n");
+	int64_t succeeded;
 	struct sample set CLEANUP(sample_done) = { 0 };
 	const struct json *replica_set = sample_kept(
 		&set,
@@ -254,6 +256,9 @@ TEST(owners)
 	CHECK_INT(owner.parallelism, 4);
 	CHECK_INT(owner.completions, 8);
 	CHECK(owner.suspended && owner.indexed && !owner.selector);
+	CHECK_INT(json_i64(object, &succeeded, "status", "succeeded"), 0);
+	CHECK_INT(succeeded, 3);
+	CHECK(json_get(object, "status", "active") == NULL);
 	CHECK_INT(owner_view_read(replica_set, "ReplicaSet", &owner, NULL), 0);
 	CHECK_INT(owner.replicas, 0);
 	CHECK_INT(owner.parallelism, 1);
