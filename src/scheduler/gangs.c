@@ -214,6 +214,15 @@ int gang_join(struct scheduler *s, struct gang *gang, struct task *task, const s
 	return 0;
 }
 
+/* Nobody of it waits any more: whoever comes has not waited yet. */
+static void begin_anew(struct scheduler *s, struct gang *gang)
+{
+	pending_remove(s->pending, &gang->unit.item);
+	unit_waits_no_more(s, &gang->unit);
+	gang->lacks = false;
+	gang->told_ms = gang->tell_ms = 0;
+}
+
 void gang_leave(struct scheduler *s, struct task *task)
 {
 	struct gang *gang = task->gang;
@@ -222,7 +231,7 @@ void gang_leave(struct scheduler *s, struct task *task)
 	gang_forget(s, task);
 	drop_task(gang, task);
 	if (gang->tasks.len == 0)
-		pending_remove(s->pending, item);
+		begin_anew(s, gang);
 	else if (item->added && item->place == PENDING_OUT && task->again)
 		pending_again(s->pending, item); /* it waited for what was told of this one */
 	else if (gang->lacks && item->place == PENDING_PARKED && gang_is_short(s, gang))
