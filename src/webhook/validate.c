@@ -39,8 +39,9 @@ static int check_decisions(const struct webhook_options *options, const struct a
 		return 0;
 	return err_set(err, EINVAL,
 		       "annotation %s says what was decided: only the scheduler "
-		       "writes it, leave it %s",
-		       key, json_get(a->old, "metadata", "annotations", key) ? "as it is" : "out");
+		       "writes it, leave it %s; %s is none of the scheduler's accounts",
+		       key, json_get(a->old, "metadata", "annotations", key) ? "as it is" : "out",
+		       a->username);
 }
 
 /* Past the scheduler, nobody would have locked the GPUs. */
