@@ -213,8 +213,22 @@ static enum verdict decide_preferred(struct engine *e, struct index *ix, const s
 	return decide_on(e, r, few[0].node, ret);
 }
 
+/* One node with such a taint concerns every pod, so this must not cost much: where nothing else
+ * tells nodes apart, those without have all the points, and the best of them is the answer. */
+static bool best_undiscouraged(struct engine *e, const struct request *r, struct index_choice *ret)
+{
+	struct request trial;
+
+	if (!soft_taints_alone(e->cluster, r))
+		return false;
+	trial = *r;
+	trial.demand = DEMAND_TAINTS;
+	return index_few(e->index, &trial, 1, ret) == 1;
+}
+
 enum verdict engine_decide(struct engine *e, const struct request *r, struct decision *ret)
 {
+	struct index_choice best;
 	enum verdict miss;
 	uint32_t node;
 
@@ -228,6 +242,10 @@ enum verdict engine_decide(struct engine *e, const struct request *r, struct dec
 		return miss;
 	if (!soft_matters(e->cluster, r))
 		return decide_on(e, r, node, ret);
+	if (best_undiscouraged(e, r, &best)) {
+		ret->score = best.score;
+		return decide_on(e, r, best.node, ret);
+	}
 	return decide_preferred(e, e->index, r, ret);
 }
 

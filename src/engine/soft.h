@@ -61,6 +61,9 @@ uint64_t soft_serial(const struct cluster *c, uint32_t soft);
 /* Whether any preference, its own or another's, could tell nodes apart for this request. */
 bool soft_matters(const struct cluster *c, const struct request *r);
 
+/* Whether that can only be taints that discourage. */
+bool soft_taints_alone(const struct cluster *c, const struct request *r);
+
 /* Every demand that the request could make. */
 uint32_t soft_demands(const struct cluster *c, const struct request *r);
 /* Whether what it demands looks at the node's labels or name; at the pods that are there. */

@@ -31,6 +31,11 @@ bool soft_matters(const struct cluster *c, const struct request *r)
 	return r->soft || c->rules.shunned || subject_leaned(c, r->subject);
 }
 
+bool soft_taints_alone(const struct cluster *c, const struct request *r)
+{
+	return !r->soft && !subject_leaned(c, r->subject);
+}
+
 /* Pods of the counter in the node's domain; none if the node lacks the label. */
 static int64_t pods_near(const struct cluster *c, const struct counter *k, const struct node *n)
 {
