@@ -15,7 +15,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.check import equal, main, test  # noqa: E402
 from harness.client import as_identity  # noqa: E402
 from harness.scene import patch_node  # noqa: E402
-from harness.scheduler import install_kinds, make_pod, scheduling, wait_bound  # noqa: E402
+from harness.scheduler import (  # noqa: E402
+    delete_pod,
+    install_kinds,
+    make_pod,
+    scheduling,
+    wait_bound,
+    wait_gone,
+)
 
 ADMIN = as_identity("admin")
 NODES = "/api/v1/nodes"
@@ -105,8 +112,13 @@ def pods_that_would_rather_be_apart_are_until_there_is_no_other_way():
 @test
 def pods_that_are_there_keep_others_away_if_it_can_be():
     with scheduling():
-        first = place("shy", affinity=prefer_pods("podAntiAffinity", HOST))
-        equal(place("plain") == first, False, "beside one that would rather be alone")
+        first = place("before")
+        delete_pod("before")
+        wait_gone("before")
+        wish = prefer_pods("podAntiAffinity", HOST)
+        make_pod("shy", affinity=wish, nodeSelector={HOST: first})
+        wait_bound("shy")
+        equal(place("after") == first, False, "beside one that would rather be alone")
 
 
 @test
