@@ -32,11 +32,11 @@ struct draft {
 	bool resident;		 /* it is there already: what cannot be read is left out */
 };
 
-int read_facts(struct draft *d, struct err *err);    /* dialect.c: names, priority */
-int read_form(struct draft *d, struct err *err);     /* form.c: is it well-formed? */
-int read_needs(struct draft *d, struct err *err);    /* needs.c: CPU, memory, others */
-int read_place(struct draft *d, struct err *err);    /* place.c: labels, taints */
-int read_around(struct draft *d, struct err *err);   /* around.c: rules about nodes and pods */
+int read_facts(struct draft *d, struct err *err);  /* dialect.c: names, priority */
+int read_form(struct draft *d, struct err *err);   /* form.c: is it well-formed? */
+int read_needs(struct draft *d, struct err *err);  /* needs.c: CPU, memory, others */
+int read_place(struct draft *d, struct err *err);  /* place.c: labels, taints */
+int read_around(struct draft *d, struct err *err); /* around.c: rules about nodes and pods */
 /* soft.c: what it would rather have */
 int read_soft(struct draft *d, const struct json *spec, struct err *err);
 int read_limits(struct draft *d, struct err *err);   /* resources.c */

@@ -194,7 +194,7 @@ struct pod {
 	uint32_t next, previous; /* on the same node */
 	uint32_t gang;
 	uint32_t gang_next, gang_previous; /* of the same gang, if it has one */
-	uint32_t size; /* of this record, in bytes */
+	uint32_t size;			   /* of this record, in bytes */
 	int32_t priority;
 	uint32_t subject, rules, soft; /* counted: see rules.h, soft.h */
 	uint16_t holds_count;

@@ -135,8 +135,9 @@ static const char *const stateful_set_keep[] = { "apiVersion=apps/v1", "kind=Sta
 static const char *const deployment_keep[] = { "apiVersion=apps/v1", "kind=Deployment", OWNER,
 					       NULL };
 static const char *const job_keep[] = {
-	"apiVersion=batch/v1", "kind=Job",     OWNER, "spec.parallelism", "spec.completions",
-	"spec.completionMode", "spec.suspend", "status.succeeded", NULL
+	"apiVersion=batch/v1", "kind=Job",	   OWNER,
+	"spec.parallelism",    "spec.completions", "spec.completionMode",
+	"spec.suspend",	       "status.succeeded", NULL
 };
 static const char *const replication_controller_keep[] = {
 	"apiVersion=v1", "kind=ReplicationController",

@@ -187,9 +187,8 @@ static bool same_resources(const struct pod *pod, const struct request *r)
 static bool same_identity(const struct pod *pod, const struct residence *now)
 {
 	return pod->subject == now->wish.request.subject &&
-	       pod->rules == now->wish.request.rules &&
-	       pod->soft == now->wish.request.soft && pod->priority == now->spec.priority &&
-	       pod->gang == now->spec.gang;
+	       pod->rules == now->wish.request.rules && pod->soft == now->wish.request.soft &&
+	       pod->priority == now->spec.priority && pod->gang == now->spec.gang;
 }
 
 /* Facts that cost the engine nothing; whether one of them matters to others. */
