@@ -50,7 +50,7 @@ struct kind {
 };
 
 struct node_state {
-	char name[8];
+	char name[16];
 	const char *zone, *rack; /* NULL: it has no such label */
 	bool tainted[2];
 	uint32_t number;
