@@ -77,15 +77,15 @@ static void models_text(const struct cluster *c, const struct request *r, struct
 
 	if (modelset_any(models))
 		return;
-	for (uint16_t m = 0; m < cluster_models(c); m++)
-		count += modelset_has(models, m);
+	for (uint32_t m = 0; m < cluster_models(c); m++)
+		count += modelset_has(models, (uint16_t)m);
 	if (!count || count > MODELS_NAMED)
 		return;
 	count = 0;
-	for (uint16_t m = 0; m < cluster_models(c); m++)
-		if (modelset_has(models, m))
+	for (uint32_t m = 0; m < cluster_models(c); m++)
+		if (modelset_has(models, (uint16_t)m))
 			strbuf_addf(out, "%s%s", count++ ? " or " : " of ",
-				    cluster_model_name(c, m));
+				    cluster_model_name(c, (uint16_t)m));
 }
 
 static void share_text(const struct request *r, enum verdict v, int64_t most, struct strbuf *out)
