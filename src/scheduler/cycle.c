@@ -15,6 +15,9 @@
 #define TURN_NS	    UINT64_C(4000000)
 #define TURN_UNITS  256
 #define FLIGHTS_MAX 512
+/* After a restart, locks of pods that are gone are collected by then: one that is there still is
+ * somebody's. */
+#define GUEST_MS 15000
 
 void task_spec(const struct task *task, const struct wish *wish, struct pod_spec *ret)
 {
@@ -78,7 +81,7 @@ void unit_waits(struct scheduler *s, struct unit *unit)
 
 void unit_waits_no_more(struct scheduler *s, struct unit *unit)
 {
-	unit->waits_ms = 0;
+	unit->waits_ms = unit->reserved_ms = 0;
 	turns_leave(&s->turns, unit);
 }
 
@@ -128,7 +131,8 @@ static bool decide_as_before(struct scheduler *s, struct task *task, const struc
 		return true;
 	}
 	how = preempt_resume(s, task, wish, node);
-	if (how == PREEMPT_NOBODY && preempt_has_guest(s, node)) {
+	if (how == PREEMPT_NOBODY && preempt_has_guest(s, node) &&
+	    now_ms(s) < s->lead_ms + GUEST_MS) {
 		task->nominated_before = true;
 		pending_refused(s->pending, &task->unit.item, 0,
 				WAKE_LOCK | WAKE_POD_LEFT | WAKE_POD_CAME, now_ms(s));

@@ -20,6 +20,9 @@
 
 #define RESERVATION_MS 10000 /* after which a better one is looked for */
 #define VICTIMS_MS     60000 /* of waiting for them, likewise */
+/* As many times as long as it takes to get a reservation, one is kept while nobody leaves: those
+ * who hold the room may never end, and others have waited too. */
+#define RESERVATION_TIMES 5
 
 /* Members that the engine has placed on what their victims will leave. */
 struct nomination {
@@ -28,7 +31,7 @@ struct nomination {
 	VEC(struct victim *) victims; /* that are still there */
 	VEC(struct task *) tasks;
 	bool reserves;	   /* nobody is asked to go: it waits for them to end */
-	uint64_t again_ms; /* a reservation is looked at anew then */
+	uint64_t again_ms; /* it is looked at anew then */
 	struct nomination *next;
 };
 
@@ -105,6 +108,8 @@ void preempt_pod_gone(struct scheduler *s, const char *uid)
 		return;
 	victim_gone(victim);
 	forget_victim(n, victim);
+	if (n->reserves)
+		n->unit->reserved_ms = now_ms(s);
 	scheduler_kick(s); /* preempt_tick() goes on */
 }
 
@@ -316,6 +321,8 @@ static enum preempting carry_out(struct scheduler *s, const struct proposal *wan
 	if (!n->reserves) {
 		nominate(n, p);
 		meters_victims(s->meters, asked_count(n));
+	} else if (!want->unit->reserved_ms) {
+		want->unit->reserved_ms = now_ms(s);
 	}
 	for (uint32_t i = 0; i < want->count; i++) {
 		want->tasks[i]->nomination = n;
@@ -342,6 +349,14 @@ static bool is_being_told(const struct nomination *n)
 	return false;
 }
 
+static bool is_of_no_use(const struct nomination *n, uint64_t now)
+{
+	uint64_t after_ms = n->scheduler->reserve_after_ms;
+
+	return n->reserves &&
+	       now - n->unit->reserved_ms >= MAX(RESERVATION_MS, RESERVATION_TIMES * after_ms);
+}
+
 /* Those whose victims are gone, and those that have waited: there may be room elsewhere by
  * now.  One at a time, for deciding changes the list. */
 void preempt_tick(struct scheduler *s, uint64_t now)
@@ -356,6 +371,8 @@ void preempt_tick(struct scheduler *s, uint64_t now)
 		} else {
 			struct unit *unit = n->unit;
 
+			if (is_of_no_use(n, now))
+				unit_waits_no_more(s, unit); /* others have their turn */
 			give_up(n);
 			cycle_decide_unit(s, unit);
 		}

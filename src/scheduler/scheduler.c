@@ -31,12 +31,11 @@
 #include "scheduler/volume_bind.h"
 #include "wire/json.h"
 
-#define ARENA_MAX      ((size_t)256 << 20)
-#define DECISION_MAX   ((size_t)256 << 10)
-#define COLLECT_ROUNDS 12
-#define PATIENT_MS     5000
-#define WAKING_MS      50 /* how often it is asked whether everything is known */
-#define IDLE_MS	       1000
+#define ARENA_MAX    ((size_t)256 << 20)
+#define DECISION_MAX ((size_t)256 << 10)
+#define COLLECT_MS   60000
+#define WAKING_MS    50 /* how often it is asked whether everything is known */
+#define IDLE_MS	     1000
 
 bool scheduler_is_ours(const struct scheduler *s, const char *scheduler_name)
 {
@@ -100,11 +99,10 @@ static void check_drained(struct scheduler *s, uint64_t now)
 static void look_after_gangs(struct scheduler *s, uint64_t now)
 {
 	gangs_tell(s, now);
-	if (now < s->patient_ms)
+	if (now < s->collect_ms)
 		return;
-	s->patient_ms = now + PATIENT_MS;
-	if (++s->rounds % COLLECT_ROUNDS == 0)
-		gangs_collect(s);
+	s->collect_ms = now + COLLECT_MS;
+	gangs_collect(s);
 }
 
 /* In how many ms somebody has waited for so long that he may have a reservation; there is one

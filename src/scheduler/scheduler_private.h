@@ -118,7 +118,7 @@ struct scheduler {
 	struct rng rng;
 	uint64_t epoch;	   /* changes with every change of the engine's cluster */
 	uint64_t arrivals; /* so far, from ARRIVALS_BEGIN on */
-	uint64_t reserve_after_ms, patient_ms, lead_ms, rounds;
+	uint64_t reserve_after_ms, collect_ms, lead_ms;
 	uv_timer_t *timer; /* frees itself */
 	struct flight *paused, *spare;
 	uint32_t flights, spares;

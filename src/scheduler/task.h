@@ -3,7 +3,7 @@
  *
  * A task waits in the queue alone or as a member of its gang (gangs.h), is decided, and then
  * is on its flight (flight.h): booked in the engine, locked, bound.  What it is and asks for
- * is read from the pod's cache whenever it is decided (read.h); here is only what must be
+ * is read from the pod's cache whenever it is decided (read.c); here is only what must be
  * remembered between two tries.
  *
  * Tasks are found by uid: a StatefulSet makes a new pod of the same name within milliseconds.
@@ -30,6 +30,8 @@ struct unit {
 	struct pending_item item;
 	bool is_gang;
 	uint64_t waits_ms; /* since when there is no room for it; 0: that is not known */
+	/* Since when room is reserved for it without anybody leaving; 0: there is none. */
+	uint64_t reserved_ms;
 	/* turns.h */
 	bool is_in_turn;
 	uint64_t turn_ms;
@@ -53,7 +55,7 @@ struct task {
 	bool bound;	       /* the cache shows it bound */
 	bool stale;	       /* changed on the server: waits for the cache to have it */
 	bool again;	       /* is due, as soon as what is told of it has been written */
-	/* What is told of it: see report.h. */
+	/* What is told of it: see report.c. */
 	struct kube_writing *telling; /* a write of its status on its way, or NULL */
 	uint64_t told;		      /* hash of what was to be told last; 0: nothing */
 	uint64_t said;		      /* ... and of what was an event last */

@@ -40,12 +40,26 @@ uint64_t turns_due_ms(const struct turns *turns, uint64_t after_ms, uint64_t now
 	return at > now_ms ? at - now_ms : 0;
 }
 
+/* Of those whose turn it is, the one of the highest priority, then the one who came first. */
+static struct unit *most_important(const struct turns *turns, uint64_t after_ms, uint64_t now_ms)
+{
+	struct unit *best = turns->first, *at = best;
+
+	for (unsigned i = 0; at && at->turn_ms + after_ms <= now_ms && i < TURNS_LOOK_MAX; i++) {
+		if (at->item.priority > best->item.priority)
+			best = at;
+		at = at->turn_next;
+	}
+	return best;
+}
+
 struct unit *turns_take(struct turns *turns, uint64_t after_ms, uint64_t now_ms)
 {
-	struct unit *unit = turns->first;
+	struct unit *unit;
 
 	if (turns_due_ms(turns, after_ms, now_ms) > 0)
 		return NULL;
+	unit = most_important(turns, after_ms, now_ms);
 	turns_leave(turns, unit);
 	append(turns, unit, now_ms);
 	turns->next_ms = now_ms + TURNS_MS;

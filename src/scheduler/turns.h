@@ -3,7 +3,8 @@
  *
  * A unit joins when there is no room for it, and has its turn so many milliseconds later; if that
  * was of no use, again as many later, behind those who came meanwhile.  So the one whose turn is
- * next is always the first, and joining, leaving and taking a turn are O(1), however many wait.
+ * next is always the first, and joining and leaving are O(1), however many wait.  Where it is the
+ * turn of several, the one of the highest priority takes it.
  *
  * Pure: time is an argument and never goes back.  Units are borrowed: who frees one has it leave.
  */
@@ -14,7 +15,8 @@
 
 struct unit;
 
-#define TURNS_MS 100 /* from one turn to the next, at least: each is a look at all nodes */
+#define TURNS_MS       100  /* from one turn to the next, at least: each is a look at all nodes */
+#define TURNS_LOOK_MAX 4096 /* of those whose turn it is, so many are compared */
 
 /* Zero is empty. */
 struct turns {
@@ -29,7 +31,7 @@ void turns_leave(struct turns *turns, struct unit *unit);
 /* In how many ms the first one has its turn, if each has waited for `after_ms` then (which may
  * be another from call to call); UINT64_MAX: nobody waits. */
 uint64_t turns_due_ms(const struct turns *turns, uint64_t after_ms, uint64_t now_ms);
-/* Whose turn it is, or NULL.  It is the last one then. */
+/* Who takes a turn now, or NULL.  It is the last one then. */
 struct unit *turns_take(struct turns *turns, uint64_t after_ms, uint64_t now_ms);
 
 #endif

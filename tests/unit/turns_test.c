@@ -49,6 +49,23 @@ TEST(turns_of_many_are_some_time_apart)
 	}
 }
 
+TEST(of_those_whose_turn_it_is_the_most_important_takes_it)
+{
+	struct turns turns = { 0 };
+	struct unit early = { 0 }, important = { .item.priority = 10 },
+		    equal = { .item.priority = 10 }, late = { .item.priority = 99 };
+
+	turns_join(&turns, &early, 1000);
+	turns_join(&turns, &important, 1010);
+	turns_join(&turns, &equal, 1020);
+	turns_join(&turns, &late, 9000);
+	CHECK(turns_take(&turns, AFTER_MS, 62000) == &important);
+	CHECK(turns_take(&turns, AFTER_MS, 62100) == &equal);
+	CHECK(turns_take(&turns, AFTER_MS, 62200) == &early);
+	CHECK(!turns_take(&turns, AFTER_MS, 62300)); /* it is not the late one's turn */
+	CHECK(turns_take(&turns, AFTER_MS, 69000) == &late);
+}
+
 /* Whoever comes and goes: nobody who stays waits for longer than those before him take. */
 TEST(nobody_is_passed_by)
 {

@@ -279,6 +279,21 @@ def a_big_pod_is_not_starved_by_small_ones():
 
 
 @test
+def a_reservation_that_is_of_no_use_goes_to_others():
+    with scene():
+        # Each node has one that never ends, and no room for eight.
+        for number in range(4):
+            make_pod(f"lasting-{number}", gpus=5)
+        for number in range(4):
+            wait_bound(f"lasting-{number}")
+        make_pod("first", gpus=8)
+        wait_message("first", "a place is reserved", timeout_s=60)
+        make_pod("second", gpus=8)
+        wait_message("second", "Insufficient free GPUs")
+        wait_message("second", "a place is reserved", timeout_s=120)
+
+
+@test
 def an_upstream_group_is_a_gang():
     body = {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
