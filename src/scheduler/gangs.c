@@ -252,6 +252,14 @@ bool gang_can_place(const struct task *task)
 	return !task->flight && !task->nomination && !task->held && !task->stale && !task->landed;
 }
 
+bool gang_is_nominated(const struct gang *gang)
+{
+	for (size_t i = 0; i < gang->tasks.len; i++)
+		if (gang->tasks.items[i]->nomination)
+			return true;
+	return false;
+}
+
 void gang_wake(struct scheduler *s, struct gang *gang)
 {
 	struct pending_item *item = &gang->unit.item;

@@ -82,6 +82,8 @@ void gang_leave(struct scheduler *s, struct task *task);
 void gang_unread(struct task *task);
 /* Some of its members may be placed now, if any waits. */
 void gang_wake(struct scheduler *s, struct gang *gang);
+/* Whether room is being made for one of its members, and its item is out until that is over. */
+bool gang_is_nominated(const struct gang *gang);
 /* Whether it cannot be whole, however its members stand: nothing to decide. */
 bool gang_is_short(const struct scheduler *s, const struct gang *gang);
 /* How many are placed, those that are being bound among them, but not those that end. */

@@ -116,6 +116,8 @@ void task_requeue(struct scheduler *s, struct task *task, bool pause)
 		task_gone(s, task);
 		return;
 	}
+	if (task->gang && gang_is_nominated(task->gang))
+		return; /* decided on with those, when their victims are gone or time is up */
 	if (pause)
 		pending_failed(s->pending, item, now_ms(s));
 	else

@@ -26,6 +26,7 @@ from harness.scene import (  # noqa: E402
     make_owner,
     play,
     scene,
+    the_scheduler,
     unbound,
 )
 from harness.scheduler import (  # noqa: E402
@@ -42,6 +43,8 @@ from harness.scheduler import (  # noqa: E402
 
 T = "topology.scheduler/"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+POLICY_BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 CONFIG = Path(os.environ.get("KUBE_DIR", "/tmp")) / "gangs-life.yaml"
 
 
@@ -266,6 +269,58 @@ def a_member_that_was_lost_takes_the_place_of_a_lower_priority():
         wait_bound("high-3")
         check(get_pod("high-0") and get_pod("high-2"), "one of its own went")
         equal(sum(get_pod(f"low-{n}") is not None for n in range(2)), 1, "that stayed")
+
+
+def refuse_binding(name):
+    """From now on the API server refuses to bind pods whose name begins so."""
+    body = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "not-this"}}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    policy = {
+        "matchConstraints": {"resourceRules": [{**rule, "resources": ["pods/binding"]}]},
+        "validations": [{"expression": f"!object.metadata.name.startsWith('{name}')"}],
+    }
+    create(POLICIES, {**body, "kind": "ValidatingAdmissionPolicy", "spec": policy})
+    binding = {"policyName": "not-this", "validationActions": ["Deny"]}
+    create(
+        POLICY_BINDINGS,
+        {**body, "kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
+    )
+    make_pod(f"{name}-probe", schedulerName="nobody")
+    probe = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": f"{name}-probe"}}
+    probe["target"] = {"kind": "Node", "name": "gpu-0"}
+    path = f"{PODS.format('default')}/{name}-probe/binding?dryRun=All"
+    eventually(lambda: ADMIN.post(path, probe).code == 422, "the policy is in force")
+    delete_pod(f"{name}-probe")
+
+
+@test
+def one_that_cannot_be_bound_disturbs_none_that_waits_for_victims():
+    with scene():
+        make_claim("high", {"count": 8}, gangRef="high", gangMinMembers=2)
+        for number in range(2):
+            claimed(f"high-{number}", "high", priorityClassName="high")
+        nodes_of("high-0", "high-1")
+        make_pod(
+            "low",
+            gpus=8,
+            annotations={"kubelet.test/stop-seconds": "40"},
+            priorityClassName="low",
+            terminationGracePeriodSeconds=60,
+        )
+        wait_bound("low")
+        refuse_binding("high-2")
+        claimed("high-2", "high", priorityClassName="high")
+        wait_message("high-2", "not-this")
+        claimed("high-3", "high", priorityClassName="high")
+        eventually(lambda: get_pod("low")["metadata"].get("deletionTimestamp"), "it is to go")
+        # While the one waits, the other is tried and refused again and again.
+        seen = the_scheduler().log().count("high-2")
+        eventually(lambda: the_scheduler().log().count("high-2") > seen + 2, "it is tried again")
+        delete_pod("high-3")
+        wait_gone("high-3")
+        ADMIN.delete(f"{POLICIES}/not-this")
+        ADMIN.delete(f"{POLICY_BINDINGS}/not-this")
+        wait_bound("high-2", timeout_s=90)
 
 
 if __name__ == "__main__":
