@@ -520,6 +520,7 @@ static void place_extra(struct muster *m)
 static void wait_for_members(struct scheduler *s, struct gang *gang)
 {
 	gang->lacks = true;
+	unit_waits_no_more(s, &gang->unit); /* it is not for room that it waits */
 	refuse_gang(s, gang, NULL, NULL, "");
 	gang_tell_soon(s, gang);
 }

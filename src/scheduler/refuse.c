@@ -140,6 +140,7 @@ void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct e
 	if (rc == -E2BIG) /* it is booked and taken back, which frees volumes too */
 		wakes &= ~(uint32_t)WAKE_VOLUME;
 	set_asked(s, task, NULL);
+	unit_waits_no_more(s, &task->unit); /* it is not for room that it waits */
 	if (rc == -ENOMEM)
 		pending_failed(s->pending, &task->unit.item, now_ms(s));
 	else
@@ -160,13 +161,14 @@ static void park_gang(struct scheduler *s, struct gang *gang, const struct reque
 	pending_refused(s->pending, &gang->unit.item, 0, wakes | WAKES_ALWAYS, now_ms(s));
 }
 
-static void tell_gang(struct scheduler *s, const struct gang *gang, const char *reason)
+static void tell_gang(struct scheduler *s, const struct gang *gang, const char *reason,
+		      uint64_t gist)
 {
 	for (size_t i = 0; *reason && i < gang->tasks.len; i++) {
 		struct task *task = gang->tasks.items[i];
 
 		if (!task->flight && !task->wrong)
-			report_waits(s, task, reason, false);
+			report_refused(s, task, reason, gist);
 	}
 }
 
@@ -174,7 +176,7 @@ void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r
 		 const uint32_t *by_verdict, const char *reason)
 {
 	park_gang(s, gang, r, by_verdict ? wakes_of(by_verdict) | WAKES_CARD : 0);
-	tell_gang(s, gang, reason);
+	tell_gang(s, gang, reason, hash_sentence(reason, 1));
 }
 
 void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *r)
@@ -185,5 +187,6 @@ void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *
 	park_gang(s, gang, gang->kinds.len == 1 ? r : NULL, s->refusal.wakes);
 	strbuf_addf(&message, "no room for a further member of its gang: %s",
 		    s->refusal.message.s);
-	tell_gang(s, gang, message.s);
+	/* The nearest node is another with every try, but no news. */
+	tell_gang(s, gang, message.s, hash_bytes("extra", 5, s->refusal.gist));
 }

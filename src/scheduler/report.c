@@ -191,8 +191,8 @@ void report_bound(struct scheduler *s, const struct task *task, const char *node
 
 void report_unsay(struct scheduler *s, struct task *task)
 {
-	if (!task->next)
-		return;
+	if (!task->next || task->due_ms)
+		return; /* other figures are told later, and not to who has a place by then */
 	leave_ring(s, task);
 	task->told = 0; /* said again when it waits again */
 }
