@@ -23,15 +23,16 @@ void closed_add(struct scheduler *s, const char *node, const char *why)
 {
 	char *name = is_closed(s, node) ? NULL : strdup(node);
 
-	if (!name)
-		return;
-	if (vec_push(&s->closed, name) < 0) {
+	if (name && vec_push(&s->closed, name) < 0) {
 		free(name);
-		return;
+		return; /* without an entry it would never be opened again */
 	}
-	log_warn(s->log, "no GPU of a node can be locked", LOG_STR("node", node),
-		 LOG_STR("why", why));
-	inventory_close(s->inventory, node, true);
+	if (name)
+		log_warn(s->log, "no GPU of a node can be locked", LOG_STR("node", node),
+			 LOG_STR("why", why));
+	/* Also where it is known: a node that was deleted and made again is open. */
+	if (name || is_closed(s, node))
+		inventory_close(s->inventory, node, true);
 }
 
 void closed_tick(struct scheduler *s, uint64_t now)

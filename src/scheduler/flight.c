@@ -125,9 +125,13 @@ static int empty_forged(struct flight *f, struct err *err)
 	for (struct json_member m; json_next_member(&iter, &m);) {
 		char *key;
 
-		if (!annotation_is_decision(m.key) || annotations_find(list, m.key) ||
-		    list->count == ANNOTATIONS_MAX)
+		if (!annotation_is_decision(m.key) || annotations_find(list, m.key))
 			continue;
+		if (list->count == ANNOTATIONS_MAX)
+			return err_set(err, E2BIG,
+				       "the pod has too many annotations that only the scheduler "
+				       "writes, %s among them: leave them out",
+				       m.key);
 		key = arena_strndup(&f->arena, m.key, strlen(m.key));
 		if (!key)
 			return err_set(err, ENOMEM, "out of memory");
@@ -383,7 +387,7 @@ static void lost(struct flight *f, const char *why)
 static void closed(struct flight *f, const char *why)
 {
 	closed_add(f->scheduler, f->node, why);
-	flight_abort_ring(f, false);
+	flight_abort_ring(f, ++f->task->lost > LOST_AT_ONCE);
 }
 
 /* Another scheduler is at this pod, or was: it waits until that lock is gone. */
