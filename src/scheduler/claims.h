@@ -30,7 +30,8 @@
  *
  * Several schedulers may have pods of one claim.  All see who is bound; of pods that are not,
  * each knows only what its own calls below said.  What another has written about pods of
- * which we know nothing stands; a reservation for CLAIM_FOREIGN_MS.
+ * which we know nothing stands; a reservation for CLAIM_FOREIGN_MS, and so does Bound while
+ * there are pods of it, none of which we have seen bound: that we may only not have heard.
  *
  * Work: a change costs a search among the pods of its claim; a write goes over all of them.
  * Used by the loop's thread alone.

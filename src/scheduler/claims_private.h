@@ -59,6 +59,7 @@ struct claim {
 	uint64_t not_before_ms; /* the next write */
 	uint64_t message_ms;	/* the next write of a message alone */
 	uint64_t leaving_ms;	/* since when a step back is due; 0: none is */
+	bool was_bound;		/* we have seen a bound pod of it, since it was last Pending */
 	struct kube_writing *writing;
 	struct claim_next written; /* what that says */
 	bool touched;		   /* while it was on its way */

@@ -95,6 +95,7 @@ void claim_pods_changed(struct claim *claim)
 {
 	struct claims *claims = claim->claims;
 
+	claim->was_bound |= claim->count[CLAIMANT_BOUND] > 0;
 	if (claim->writing && is_outdated(claim)) {
 		kube_write_cancel(claim->writing);
 		claim->writing = NULL;
@@ -188,6 +189,7 @@ static void write_status(struct claim *claim, const struct kube_object *object,
 	claim->written.shown = NULL; /* it may go */
 	claim->not_before_ms = now + CLAIM_PAUSE_MS;
 	claim->message_ms = now + CLAIM_MESSAGE_MS;
+	claim->was_bound &= !next->back;
 	snprintf(claim->stale, sizeof(claim->stale), "%s", object->version);
 	if (kube_write(claims->options.client, &write, &claim->writing, &err) == 0) {
 		claims->writes++;
@@ -201,7 +203,9 @@ static void write_status(struct claim *claim, const struct kube_object *object,
 static bool is_patient(struct claim *claim, enum claim_phase now)
 {
 	uint64_t at_ms = now_ms(claim->claims);
-	bool foreign = now == CLAIM_RESERVED && claim->count[CLAIMANT_UNKNOWN];
+	/* Bound by another, and what we know of its pods may be older than that. */
+	bool bound = now == CLAIM_BOUND && claim->pods.len && !claim->was_bound;
+	bool foreign = bound || (now == CLAIM_RESERVED && claim->count[CLAIMANT_UNKNOWN]);
 	uint64_t wait_ms = foreign ? CLAIM_FOREIGN_MS : CLAIM_LEAVE_MS;
 
 	if (!claim->leaving_ms)

@@ -206,6 +206,30 @@ TEST(each_reservation_of_another_scheduler_has_its_own_time)
 	stage_close();
 }
 
+/* Reserved, then bound by another, while we have not heard of either. */
+TEST(a_claim_that_another_bound_stays_so_while_its_pods_may_be)
+{
+	stage_open(1);
+	stage_pod("u1", "p1", "c0", NULL, NULL);
+	claims_waits(stage.claims, "u1", "no room", false);
+	stage_overwrite(0, "{\"phase\":\"Reserved\"}");
+	stage_turn(CLAIM_LEAVE_MS / 2);
+	stage_overwrite(0, "{\"phase\":\"Bound\",\"nodeName\":\"n1\",\"gpuIds\":[0]}");
+	stage_turn(PAUSE);
+	stage_turn(2 * CLAIM_LEAVE_MS);
+	CHECK_INT(stage.requests, 0);
+	stage_pod("u1", "p1", "c0", "n1", "n1:0");
+	stage_turn(PAUSE);
+	CHECK(!strstr(claim(0)->phases, "Pending"));
+	/* Now it is seen to go. */
+	claims_pod_gone(stage.claims, "u1");
+	stage_pod("u2", "p2", "c0", NULL, NULL);
+	stage_turn(PAUSE);
+	stage_turn(CLAIM_LEAVE_MS);
+	CHECK(strstr(claim(0)->phases, "Pending"));
+	stage_close();
+}
+
 TEST(who_leads_no_more_forgets_what_it_said_of_pods)
 {
 	stage_open(1);
