@@ -6,7 +6,6 @@ cluster: --nodes 4 --gpus 8 --history
 """
 import os
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -14,7 +13,6 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
 from harness.check import check, equal, eventually, test  # noqa: E402
-from harness.client import as_identity  # noqa: E402
 from harness.scene import (  # noqa: E402
     ADMIN,
     MERGE,
@@ -35,11 +33,11 @@ from harness.scheduler import (  # noqa: E402
     entries_of,
     get_pod,
     make_pod,
-    pod_object,
     wait_bound,
     wait_gone,
     wait_message,
 )
+from harness.stream import Stream  # noqa: E402
 
 T = "topology.scheduler/"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -209,28 +207,6 @@ def a_larger_gang_has_its_place_as_the_cluster_grows():
                 equal(len(nodes_of(*names)), 6, "nodes")
 
 
-class Stream(threading.Thread):
-    """Small pods that come all the time and run for a moment, on nodes that are never empty."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.client = as_identity("admin")
-        self.over = threading.Event()
-        self.made = 0
-
-    def run(self):
-        while not self.over.is_set():
-            pod = pod_object(
-                f"small-{self.made}",
-                gpus=4,
-                annotations={"kubelet.test/seconds": "2"},
-                restartPolicy="Never",
-            )
-            if self.client.post(PODS.format("default"), pod).code == 201:
-                self.made += 1
-            time.sleep(0.4)
-
-
 @test
 def a_member_that_was_lost_is_not_starved_by_small_pods():
     with scene():
@@ -238,9 +214,7 @@ def a_member_that_was_lost_is_not_starved_by_small_pods():
         for number in range(3):
             claimed(f"lost-{number}", "lost")
         nodes_of(*(f"lost-{n}" for n in range(3)))
-        stream = Stream()
-        stream.start()
-        try:
+        with Stream(0.4) as stream:
             eventually(lambda: stream.made >= 10, "the other node is busy")
             delete_pod("lost-1")
             wait_gone("lost-1")
@@ -248,9 +222,6 @@ def a_member_that_was_lost_is_not_starved_by_small_pods():
             claimed("lost-3", "lost")
             wait_bound("lost-3", timeout_s=90)
             check(stream.is_alive(), "the small ones had ended")
-        finally:
-            stream.over.set()
-            stream.join()
 
 
 @test

@@ -6,15 +6,12 @@ cluster: --nodes 4 --gpus 8 --history --apiserver-flag=--runtime-config=api/alph
 """
 import os
 import sys
-import threading
-import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
 from harness.check import check, equal, eventually, kubectl, skip, test  # noqa: E402
-from harness.client import as_identity  # noqa: E402
 from harness.scene import (  # noqa: E402
     ADMIN,
     MERGE,
@@ -36,11 +33,11 @@ from harness.scheduler import (  # noqa: E402
     entries_of,
     get_pod,
     make_pod,
-    pod_object,
     wait_bound,
     wait_gone,
     wait_message,
 )
+from harness.stream import Stream  # noqa: E402
 
 GROUP = "scheduling.x-k8s.io/pod-group"
 GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
@@ -208,28 +205,6 @@ def two_gangs_that_do_not_fit_together_go_one_after_the_other():
         equal(len(nodes_of(*(f"{second}-{n}" for n in range(3)))), 3)
 
 
-class Stream(threading.Thread):
-    """Small pods that come all the time and run for a moment, on nodes that are never empty."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.client = as_identity("admin")
-        self.over = threading.Event()
-        self.made = 0
-
-    def run(self):
-        while not self.over.is_set():
-            pod = pod_object(
-                f"small-{self.made}",
-                gpus=4,
-                annotations={"kubelet.test/seconds": "2"},
-                restartPolicy="Never",
-            )
-            if self.client.post(PODS.format("default"), pod).code == 201:
-                self.made += 1
-            time.sleep(0.2)
-
-
 def small_bound_after(moment):
     """How many of them were made after that and have a node."""
     pods = ADMIN.get(PODS.format("default")).json["items"]
@@ -240,9 +215,7 @@ def small_bound_after(moment):
 @test
 def a_big_gang_is_not_starved_by_small_pods():
     with scene():
-        stream = Stream()
-        stream.start()
-        try:
+        with Stream(0.2) as stream:
             # Two to a node, each for two seconds, five of them a second: always full.
             eventually(lambda: stream.made >= 20, "the nodes are busy")
             make_claim("big", {"count": 8}, gangRef="big", gangMinMembers=3)
@@ -255,17 +228,12 @@ def a_big_gang_is_not_starved_by_small_pods():
             check(stream.is_alive(), "the small ones had ended")
             # Others that came meanwhile went on beside it.
             eventually(lambda: small_bound_after(refused) > 0, "one of those is bound")
-        finally:
-            stream.over.set()
-            stream.join()
 
 
 @test
 def a_big_pod_is_not_starved_by_small_ones():
     with scene():
-        stream = Stream()
-        stream.start()
-        try:
+        with Stream(0.2) as stream:
             eventually(lambda: stream.made >= 20, "the nodes are busy")
             make_pod("single", gpus=8)
             wait_message("single", "Insufficient free GPUs")
@@ -273,9 +241,6 @@ def a_big_pod_is_not_starved_by_small_ones():
             wait_message("single", "a place is reserved", timeout_s=60)
             wait_bound("single", timeout_s=60)
             check(stream.is_alive(), "the small ones had ended")
-        finally:
-            stream.over.set()
-            stream.join()
 
 
 @test
