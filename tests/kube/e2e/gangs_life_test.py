@@ -20,17 +20,17 @@ from harness.scene import (  # noqa: E402
     PODS,
     claimed,
     extra_node,
+    hold_nothing,
     make_claim,
     make_owner,
+    nodes_of,
     play,
     scene,
     the_scheduler,
-    unbound,
 )
 from harness.scheduler import (  # noqa: E402
     create,
     delete_pod,
-    entries_of,
     get_pod,
     make_pod,
     wait_bound,
@@ -69,18 +69,6 @@ def finish(name):
     body = {"status": {"phase": "Succeeded"}}
     path = f"{PODS.format('default')}/{name}/status"
     equal(ADMIN.request("PATCH", path, body, MERGE).code, 200)
-
-
-def nodes_of(*names):
-    """Where they are bound."""
-    return {wait_bound(name)["spec"]["nodeName"] for name in names}
-
-
-def hold_nothing(*names):
-    """Neither a node nor a lock."""
-    unbound(*names)
-    for name in names:
-        equal(entries_of(get_pod(name)), [], f"locks of {name}")
 
 
 @test

@@ -19,18 +19,18 @@ from harness.scene import (  # noqa: E402
     claimed,
     delete_all,
     extra_node,
+    hold_nothing,
     make_claim,
     make_owner,
+    nodes_of,
     play,
     scene,
     the_scheduler,
-    unbound,
 )
 from harness.scheduler import (  # noqa: E402
     create,
     delete_pod,
     entries,
-    entries_of,
     get_pod,
     make_pod,
     wait_bound,
@@ -93,18 +93,6 @@ def group(name, members):
 def member(name, of, gpus=8, **kwargs):
     """A pod of a PodGroup."""
     make_pod(name, gpus=gpus, labels={GROUP: of}, **kwargs)
-
-
-def nodes_of(*names):
-    """Where they are bound."""
-    return {wait_bound(name)["spec"]["nodeName"] for name in names}
-
-
-def hold_nothing(*names):
-    """Neither a node nor a lock."""
-    unbound(*names)
-    for name in names:
-        equal(entries_of(get_pod(name)), [], f"locks of {name}")
 
 
 @test

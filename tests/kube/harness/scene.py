@@ -31,9 +31,11 @@ from .scheduler import (
     delete_pod,
     delete_pods,
     entries,
+    entries_of,
     get_pod,
     install_kinds,
     pod_object,
+    wait_bound,
 )
 
 CLAIMS = "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims"
@@ -123,6 +125,18 @@ def unbound(*names):
     """None of these is bound now."""
     for name in names:
         equal(get_pod(name)["spec"].get("nodeName"), None, f"node of {name}")
+
+
+def nodes_of(*names):
+    """Where they are bound."""
+    return {wait_bound(name)["spec"]["nodeName"] for name in names}
+
+
+def hold_nothing(*names):
+    """Neither a node nor a lock."""
+    unbound(*names)
+    for name in names:
+        equal(entries_of(get_pod(name)), [], f"locks of {name}")
 
 
 def events_of(name):
