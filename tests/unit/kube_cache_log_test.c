@@ -49,10 +49,11 @@ TEST(a_refusal_is_told_once_and_says_what_to_do)
 	setup();
 	s.script[0] = (struct server_answer){ .code = 403, .body = STATUS("Forbidden") };
 	struct kube_cache *cache = follow();
-	wait_requests(3);
-	CHECK_INT(count_said("cannot follow the server"), 2);
+	wait_requests(3); /* the third may have been answered in the same turn of the loop */
+	unsigned told = count_said("cannot follow the server");
+	CHECK(told == 2 || told == 3);
 	CHECK_INT(count_said("level=warn"), 1);
-	CHECK_INT(count_said("Forbidden: because: ask somebody"), 2);
+	CHECK_INT(count_said("Forbidden: because: ask somebody"), told);
 	kube_cache_free(cache);
 	teardown();
 }
