@@ -307,6 +307,8 @@ static void measure(void *context)
 
 	if (w->server)
 		webhook_server_measure(w->server);
+	if (w->lookup)
+		webhook_lookup_measure(w->lookup);
 }
 
 static int start_health(struct webhook *w, struct err *err)

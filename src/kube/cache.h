@@ -97,6 +97,7 @@ struct kube_cache_status {
 	uint64_t failures;	 /* after which it paused */
 	uint64_t malformed;	 /* objects that could not be read: nothing vouches for them */
 	uint64_t heard_ms;	 /* monotonic: when the server was last heard; 0: never */
+	const char *version;	 /* of the newest that was heard; "": nothing yet */
 	const char *trouble;	 /* why it waits, "" if it does not */
 };
 

@@ -404,6 +404,7 @@ void follow_status(const struct follow *follow, uint64_t now_ms, struct kube_cac
 		.failures = follow->failures,
 		.malformed = follow->store.malformed,
 		.heard_ms = follow->heard_ms,
+		.version = follow->version.s,
 		.trouble = follow->trouble,
 	};
 }

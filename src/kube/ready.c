@@ -12,30 +12,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define REPORT_MS 1000
-
 struct kube_caches {
 	struct kube_client *client;
 	VEC(struct kube_cache *) caches;
 	bool streams; /* nobody has refused yet */
-	uv_timer_t timer;
 };
-
-static void on_report(uv_timer_t *timer)
-{
-	struct kube_caches *caches = timer->data;
-	for (size_t i = 0; i < caches->caches.len; i++) {
-		const struct kube_cache *cache = caches->caches.items[i];
-		struct kube_cache_status status;
-		kube_cache_status(cache, &status);
-		struct kube_cache_figures figures = { .objects = status.count,
-						      .bytes = status.bytes,
-						      .live = status.live,
-						      .heard_ms = status.heard_ms };
-		kube_telemetry_cache(kube_telemetry(caches->client),
-				     kube_cache_kind(cache)->plural, &figures);
-	}
-}
 
 struct kube_caches *kube_caches_new(struct kube_client *client)
 {
@@ -44,15 +25,7 @@ struct kube_caches *kube_caches_new(struct kube_client *client)
 		return NULL;
 	caches->client = client;
 	caches->streams = true;
-	uv_timer_init(kube_loop(client), &caches->timer);
-	caches->timer.data = caches;
-	uv_timer_start(&caches->timer, on_report, REPORT_MS, REPORT_MS);
 	return caches;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-	free(handle->data);
 }
 
 void kube_caches_free(struct kube_caches *caches)
@@ -62,7 +35,7 @@ void kube_caches_free(struct kube_caches *caches)
 	for (size_t i = 0; i < caches->caches.len; i++)
 		kube_cache_free(caches->caches.items[i]);
 	vec_done(&caches->caches);
-	uv_close((uv_handle_t *)&caches->timer, on_closed);
+	free(caches);
 }
 
 int kube_caches_add(struct kube_caches *caches, const struct kube_cache_options *options,
@@ -80,6 +53,22 @@ int kube_caches_add(struct kube_caches *caches, const struct kube_cache_options 
 	if (ret)
 		*ret = cache;
 	return 0;
+}
+
+void kube_caches_measure(const struct kube_caches *caches)
+{
+	for (size_t i = 0; i < caches->caches.len; i++) {
+		const struct kube_cache *cache = caches->caches.items[i];
+		struct kube_cache_status status;
+		kube_cache_status(cache, &status);
+		struct kube_cache_figures figures = { .objects = status.count,
+						      .bytes = status.bytes,
+						      .live = status.live,
+						      .heard_ms = status.heard_ms,
+						      .version = status.version };
+		kube_telemetry_cache(kube_telemetry(caches->client),
+				     kube_cache_kind(cache)->plural, &figures);
+	}
 }
 
 struct kube_cache *kube_caches_at(const struct kube_caches *caches, size_t i)

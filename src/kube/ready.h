@@ -2,8 +2,8 @@
 /* ready.h - all caches of a client, and whether they are live.
  *
  * A program works from several caches at once and is ready when every one of them is.
- * The set owns its caches, remembers for all of them whether the server streams lists,
- * and tells telemetry once a second how they stand.  Used by the loop's thread alone.
+ * The set owns its caches and remembers for all of them whether the server streams lists.
+ * Used by the loop's thread alone.
  */
 #ifndef GS_KUBE_READY_H
 #define GS_KUBE_READY_H
@@ -28,6 +28,9 @@ void kube_caches_free(struct kube_caches *caches);
  * 0, -EINVAL, -ENOMEM. */
 int kube_caches_add(struct kube_caches *caches, const struct kube_cache_options *options,
 		    struct kube_cache **ret, struct err *err);
+
+/* Tells telemetry how they stand, before somebody reads it. */
+void kube_caches_measure(const struct kube_caches *caches);
 
 /* In the order in which they were added; NULL at the end. */
 struct kube_cache *kube_caches_at(const struct kube_caches *caches, size_t i);

@@ -3,11 +3,13 @@
 
 #include "base/attr.h"
 #include "base/clock.h"
+#include "base/num.h"
 #include "wire/metrics.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	REQUESTS,
@@ -19,6 +21,7 @@ enum {
 	BYTES,
 	LIVE,
 	HEARD,
+	VERSION,
 	EVENTS,
 	METRICS,
 };
@@ -78,6 +81,10 @@ static const struct metric_options options[METRICS] = {
 		    .help = "When the server was last heard on the watch, in seconds since 1970.",
 		    .type = METRIC_GAUGE,
 		    LABELS("resource") },
+	[VERSION] = { .name = "gpu_scheduler_kube_cache_resource_version",
+		      .help = "The newest resourceVersion that the watch has shown.",
+		      .type = METRIC_GAUGE,
+		      LABELS("resource") },
 	[EVENTS] = { .name = "gpu_scheduler_kube_events_total",
 		     .help = "Events by what became of them: sent, series, dropped, failed.",
 		     .type = METRIC_COUNTER,
@@ -175,7 +182,7 @@ void kube_telemetry_cache(struct kube_telemetry *telemetry, const char *resource
 		return;
 	struct metric *const *metrics = telemetry->metrics;
 	if (!figures) {
-		for (unsigned which = OBJECTS; which <= HEARD; which++)
+		for (unsigned which = OBJECTS; which <= VERSION; which++)
 			metric_forget(metrics[which], METRIC_LABELS(resource));
 		return;
 	}
@@ -185,6 +192,10 @@ void kube_telemetry_cache(struct kube_telemetry *telemetry, const char *resource
 	if (figures->heard_ms)
 		metric_set(metrics[HEARD], METRIC_LABELS(resource),
 			   wall_s(telemetry->clock, figures->heard_ms));
+	uint64_t version;
+	if (figures->version &&
+	    parse_u64(figures->version, strlen(figures->version), &version) == 0)
+		metric_set(metrics[VERSION], METRIC_LABELS(resource), (double)version);
 }
 
 void kube_telemetry_event(struct kube_telemetry *telemetry, enum kube_event_outcome outcome)

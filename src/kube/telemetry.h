@@ -9,6 +9,7 @@
  *	gpu_scheduler_kube_cache_objects{resource}, _cache_bytes{resource}
  *	gpu_scheduler_kube_cache_live{resource}			1: the watch is live
  *	gpu_scheduler_kube_cache_heard_timestamp_seconds{resource}	time() - this: the age
+ *	gpu_scheduler_kube_cache_resource_version{resource}	how far it has followed
  *	gpu_scheduler_kube_events_total{outcome}		sent, series, dropped, failed
  *
  * Verbs, resources and reasons are ours, so few; codes of strange proxies are bounded by
@@ -45,11 +46,11 @@ struct kube_cache_figures {
 	uint32_t objects;
 	uint64_t bytes;
 	bool live;
-	uint64_t heard_ms; /* monotonic; 0: never */
+	uint64_t heard_ms;   /* monotonic; 0: never */
+	const char *version; /* told if it is a number, as those of Kubernetes are */
 };
 
-/* How a cache stands, whenever that has changed; a second apart will do.  NULL: it is
- * closed. */
+/* How a cache stands, before that is read.  NULL: it is closed. */
 void kube_telemetry_cache(struct kube_telemetry *telemetry, const char *resource,
 			  const struct kube_cache_figures *figures);
 

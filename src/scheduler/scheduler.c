@@ -622,4 +622,5 @@ bool scheduler_ready(const struct scheduler *s, struct strbuf *why)
 void scheduler_measure(struct scheduler *s)
 {
 	meters_refresh(s->meters, s->pending);
+	kube_caches_measure(s->caches);
 }

@@ -125,6 +125,11 @@ void webhook_lookup_reset(struct webhook_lookup *lookup)
 	lookup->docs.len = 0;
 }
 
+void webhook_lookup_measure(const struct webhook_lookup *lookup)
+{
+	kube_caches_measure(lookup->caches);
+}
+
 bool webhook_lookup_ready(const struct webhook_lookup *lookup, struct strbuf *why)
 {
 	if (kube_caches_synced(lookup->caches))

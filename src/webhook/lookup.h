@@ -36,6 +36,9 @@ void webhook_lookup_free(struct webhook_lookup *lookup);
 const struct dialect_lookup *webhook_lookup_dialect(struct webhook_lookup *lookup);
 void webhook_lookup_reset(struct webhook_lookup *lookup);
 
+/* Tells the client's telemetry how the caches stand. */
+void webhook_lookup_measure(const struct webhook_lookup *lookup);
+
 /* Whether all that there was has been read once; else appends what is missing. */
 bool webhook_lookup_ready(const struct webhook_lookup *lookup, struct strbuf *why);
 

@@ -25,6 +25,11 @@ bool kube_caches_synced(const struct kube_caches *caches)
 	return synced;
 }
 
+void kube_caches_measure(const struct kube_caches *caches)
+{
+	CHECK(caches == &bench.caches);
+}
+
 bool kube_caches_ready(const struct kube_caches *caches, struct strbuf *why)
 {
 	CHECK(caches == &bench.caches);

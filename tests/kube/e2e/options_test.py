@@ -231,6 +231,19 @@ def health_and_metrics_are_served():
 
 
 @test
+def metrics_say_how_far_each_kind_is_followed():
+    with scheduling() as scheduler:
+        before = scheduler.version("nodes")
+        check(before is not None, "no version of nodes")
+        patch = {"metadata": {"labels": {"example.com/seen": "yes"}}}
+        answer = ADMIN.request("PATCH", "/api/v1/nodes/gpu-0", patch, MERGE)
+        equal(answer.code, 200, str(answer.text))
+        version = int(answer.json["metadata"]["resourceVersion"])
+        check(version > before, f"{version} after {before}")
+        eventually(lambda: scheduler.version("nodes") >= version, f"nodes are at {version}")
+
+
+@test
 def metrics_can_have_a_port_of_their_own():
     with socket.socket() as each:
         each.bind(("127.0.0.1", 0))

@@ -26,6 +26,7 @@ from .scheduler import (
     DECISION,
     MERGE,
     PODS,
+    RUNNING,
     Scheduler,
     create,
     delete_pod,
@@ -33,6 +34,7 @@ from .scheduler import (
     entries,
     entries_of,
     get_pod,
+    heard,
     install_kinds,
     pod_object,
     wait_bound,
@@ -51,7 +53,6 @@ OWNERS = {
 MODEL = "NVIDIA-H100-80GB-HBM3"
 MEMORY_MIB = 81559
 IDLE_S = 20
-RUNNING = []
 ADDED = []  # nodes
 
 
@@ -62,11 +63,14 @@ class Administrator(Client):
         super().__init__(os.path.join(os.environ["KUBE_DIR"], "admin.kubeconfig"))
         self.used = time.monotonic()
 
-    def request(self, *args, **kwargs):
+    def request(self, method, path, *args, **kwargs):
         if time.monotonic() - self.used > IDLE_S:
             self.connection.close()
         self.used = time.monotonic()
-        return super().request(*args, **kwargs)
+        answer = super().request(method, path, *args, **kwargs)
+        if method in ("POST", "PUT", "PATCH"):
+            heard(path, answer)
+        return answer
 
 
 ADMIN = Administrator()

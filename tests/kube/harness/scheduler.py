@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -34,6 +35,7 @@ ENTRIES = "gpu.scheduling/entries"
 DECISION = "gpu.scheduling/decision"
 END_S = 60
 NUMBERS = itertools.count()
+RUNNING = []  # the one that a whole file of tests has (scene.py)
 
 
 def install_kinds():
@@ -89,6 +91,15 @@ class Scheduler:
             return error.code, error.read().decode()
         except OSError:
             return 0, ""
+
+    def version(self, kind):
+        """How far it has followed the objects of a kind; None if it does not say."""
+        found = re.search(
+            rf'^gpu_scheduler_kube_cache_resource_version{{resource="{kind}"}} (\d+)$',
+            self.get("/metrics")[1],
+            re.MULTILINE,
+        )
+        return int(found.group(1)) if found else None
 
     def log(self):
         """What it has logged so far."""
@@ -161,10 +172,31 @@ def pod_object(name, gpus=0, annotations=None, limits=None, namespace="default",
     }
 
 
+def heard(path, answer):
+    """Until the scheduler of the tests knows of a write that was answered so.
+
+    It hears of each kind on a stream of its own: of a pod perhaps sooner than of the label,
+    the report or the budget that decides where the pod goes.  Among pods there is an order.
+    """
+    words = path.split("?")[0].strip("/").split("/")
+    words = words[2:] if words[0] == "api" else words[3:]
+    kind = words[2] if words[0] == "namespaces" and len(words) > 2 else words[0]
+    if not RUNNING or kind == "pods" or answer.code not in (200, 201) or "dryRun" in path:
+        return
+    version = int(answer.json["metadata"]["resourceVersion"])
+
+    def there():
+        known = RUNNING[0].version(kind)
+        return known is None or known >= version
+
+    eventually(there, f"the scheduler has heard of {path}, version {version}", 30)
+
+
 def create(path, body):
     """POST as admin; the object."""
     answer = as_identity("admin").post(path, body)
     equal(answer.code, 201, str(answer))
+    heard(path, answer)
     return answer.json
 
 
