@@ -181,6 +181,7 @@ struct pod_spec {
 	uint32_t gang;	     /* 0, or a number the caller gives its gangs */
 	uint64_t started;    /* any clock; later means younger */
 	uint8_t disruptable; /* 0: no budget; 1: removing it violates a PodDisruptionBudget */
+	uint8_t endless;     /* it does not end by itself: a service */
 	uint8_t ending;	     /* it is being deleted */
 };
 
@@ -200,6 +201,7 @@ struct pod {
 	uint16_t holds_count;
 	uint8_t extended_count;
 	uint8_t disruptable;
+	uint8_t endless;
 	uint8_t ending;
 };
 
@@ -284,9 +286,10 @@ void cluster_pod_discard(struct cluster *c, struct pod *pod);		   /* a detached 
 /* The pod is being deleted: it holds what it holds, but does not count for even spread. */
 void cluster_pod_ending(struct cluster *c, uint32_t pod);
 /* Facts that only who looks for victims reads: when it started; whether its removal violates
- * a budget now. */
+ * a budget now; whether it never ends by itself. */
 void cluster_pod_started(struct cluster *c, uint32_t pod, uint64_t started);
 void cluster_pod_disruptable(struct cluster *c, uint32_t pod, uint8_t disruptable);
+void cluster_pod_endless(struct cluster *c, uint32_t pod, uint8_t endless);
 uint32_t cluster_pod_find(const struct cluster *c, const char *uid); /* or POD_NONE */
 const struct pod *cluster_pod(const struct cluster *c, uint32_t pod);
 uint32_t cluster_pods_count(const struct cluster *c);

@@ -178,6 +178,7 @@ static struct pod *pod_new(struct cluster *c, const struct pod_spec *spec, const
 	pod->holds_count = a->count;
 	pod->extended_count = r->extended_count;
 	pod->disruptable = spec->disruptable;
+	pod->endless = spec->endless;
 	pod->ending = spec->ending;
 	pod->subject = r->subject;
 	pod->rules = r->rules;
@@ -375,6 +376,11 @@ void cluster_pod_started(struct cluster *c, uint32_t number, uint64_t started)
 void cluster_pod_disruptable(struct cluster *c, uint32_t number, uint8_t disruptable)
 {
 	c->pods.items[number]->disruptable = disruptable;
+}
+
+void cluster_pod_endless(struct cluster *c, uint32_t number, uint8_t endless)
+{
+	c->pods.items[number]->endless = endless;
 }
 
 void cluster_pod_remove(struct cluster *c, uint32_t number)

@@ -47,12 +47,17 @@
 #define PREEMPT_EXACT 12
 #define PREEMPT_NODES 1024
 
+/* A priority above all others.  Nobody is evicted with it: room is kept until enough of the
+ * victims have ended.  So those are spared, in the place of those with a budget, that never end
+ * by themselves. */
+#define PREEMPT_AWAITS INT32_MAX
+
 struct gang_planner;
 struct gang_spec;
 
 /* What evicting a set of pods costs; in the order of comparison. */
 struct preempt_cost {
-	uint32_t violations; /* of disruption budgets */
+	uint32_t violations; /* of disruption budgets; of those that never end, if awaited */
 	uint32_t victims;
 	int32_t highest;     /* priority; INT32_MIN without victims */
 	uint64_t priorities; /* sum of (priority + 2^31) */

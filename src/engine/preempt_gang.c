@@ -354,7 +354,7 @@ static int finish(struct eviction *ev, struct preemption *ret)
 		p.decisions[i] = ev->result.members[i].decision;
 	for (uint32_t i = 0; i < victims; i++) {
 		const struct pod *pod = cluster_pod(ev->cluster, ev->chosen.items[i]);
-		struct preempt_cost cost = victims_pod_cost(pod);
+		struct preempt_cost cost = victims_pod_cost(pod, ev->victims.priority);
 
 		p.victims[i] = ev->chosen.items[i];
 		preempt_cost_add(&p.cost, &cost);

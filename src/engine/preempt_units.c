@@ -55,16 +55,17 @@ static int find_pods(struct preempt_units *u, const struct victims *v,
 	return 0;
 }
 
-static void unit_describe(const struct cluster *c, const struct preempt_units *u,
+static void unit_describe(const struct victims *v, const struct preempt_units *u,
 			  struct preempt_unit *unit)
 {
+	const struct cluster *c = v->cluster;
 	const struct pod *pod = cluster_pod(c, u->pods.items[unit->first]);
 	const struct node *n = cluster_node(c, pod->node);
 
 	unit->cost = (struct preempt_cost)PREEMPT_COST_NONE;
 	for (uint32_t i = 0; i < unit->count; i++) {
-		uint32_t number = u->pods.items[unit->first + i];
-		struct preempt_cost cost = victims_pod_cost(cluster_pod(c, number));
+		const struct pod *one = cluster_pod(c, u->pods.items[unit->first + i]);
+		struct preempt_cost cost = victims_pod_cost(one, v->priority);
 
 		preempt_cost_add(&unit->cost, &cost);
 	}
@@ -113,7 +114,7 @@ int preempt_units_find(struct preempt_units *u, const struct victims *v,
 			return -ENOMEM;
 	}
 	for (size_t i = 0; i < u->list.len; i++)
-		unit_describe(v->cluster, u, &u->list.items[i]);
+		unit_describe(v, u, &u->list.items[i]);
 	if (u->list.len)
 		qsort_r(u->list.items, u->list.len, sizeof(*u->list.items), unit_compare,
 			(void *)v->cluster);

@@ -17,10 +17,12 @@ const struct preempt_cost victims_no_limit = {
 	.priorities = UINT64_MAX,
 };
 
-struct preempt_cost victims_pod_cost(const struct pod *pod)
+struct preempt_cost victims_pod_cost(const struct pod *pod, int32_t priority)
 {
+	bool spared = priority == PREEMPT_AWAITS ? pod->endless && !pod->ending : pod->disruptable;
+
 	return (struct preempt_cost){
-		.violations = pod->disruptable ? 1 : 0,
+		.violations = spared ? 1 : 0,
 		.victims = 1,
 		.highest = pod->priority,
 		.priorities = (uint64_t)((int64_t)pod->priority - INT32_MIN),
@@ -64,7 +66,7 @@ struct victims_gang *victims_gang_of(const struct victims *v, const struct pod *
 static int gang_count(struct victims *v, const struct pod *pod)
 {
 	struct victims_gang *gang = victims_gang_of(v, pod);
-	struct preempt_cost cost = victims_pod_cost(pod);
+	struct preempt_cost cost = victims_pod_cost(pod, v->priority);
 
 	if (!gang) {
 		gang = arena_alloc(&v->arena, sizeof(*gang));
@@ -212,7 +214,7 @@ static int unit_add_pod(struct victims *v, uint32_t number, struct victims_gang 
 
 	if (!unit) {
 		struct victims_unit fresh = {
-			.cost = gang ? gang->cost : victims_pod_cost(pod),
+			.cost = gang ? gang->cost : victims_pod_cost(pod, v->priority),
 			.gang = gang,
 			.uid = pod->uid,
 			.first = VICTIMS_END,

@@ -88,7 +88,7 @@ static inline bool victims_may_help(const struct request *r, enum verdict v)
 /* A limit that every set of victims is below. */
 extern const struct preempt_cost victims_no_limit;
 
-struct preempt_cost victims_pod_cost(const struct pod *pod);
+struct preempt_cost victims_pod_cost(const struct pod *pod, int32_t priority);
 
 /* 0 or -ENOMEM; in both cases victims_done() is due. */
 int victims_init(struct victims *v, const struct cluster *c, int32_t priority);

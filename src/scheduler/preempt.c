@@ -404,7 +404,7 @@ enum preempting preempt_for_task(struct scheduler *s, struct task *task, const s
 		return PREEMPT_NOBODY;
 	}
 	uint64_t hash = asked_hash(&s->asked, request);
-	int32_t priority = reserve ? INT32_MAX : wish->priority;
+	int32_t priority = reserve ? PREEMPT_AWAITS : wish->priority;
 	int rc = -ENOENT;
 
 	if (!is_hopeless(s, hash, priority)) {
@@ -504,8 +504,8 @@ enum preempting preempt_for_gang(struct scheduler *s, struct gang *gang,
 	if (reserve && preempt_reserves(s))
 		return PREEMPT_NOBODY;
 	residents_guard(s->residents);
-	if (preempt_gang(s->engine, s->planner, spec, reserve ? INT32_MAX : priority, &p, &err) <
-		    0 ||
+	if (preempt_gang(s->engine, s->planner, spec, reserve ? PREEMPT_AWAITS : priority, &p,
+			 &err) < 0 ||
 	    !p.victims_count) {
 		strbuf_puts(why, "preemption: no preemption victims found for the gang.");
 		return PREEMPT_NOBODY;

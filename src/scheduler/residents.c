@@ -199,6 +199,7 @@ static bool update_facts(struct residents *residents, uint32_t number, const str
 
 	cluster_pod_started(c, number, now->spec.started);
 	cluster_pod_disruptable(c, number, now->spec.disruptable);
+	cluster_pod_endless(c, number, now->spec.endless);
 	if (now->spec.ending)
 		cluster_pod_ending(c, number);
 	return now->spec.ending && !was_ending;

@@ -38,6 +38,14 @@ static uint32_t gang_of(const struct residents *residents, const struct wish *wi
 	return residents->options.gang(residents->options.context, wish->namespace, slash + 1);
 }
 
+/* A pod of a Job ends when its work is done; one that is always started again does not. */
+static bool is_endless(const struct json *pod)
+{
+	const char *restart = json_str(pod, "spec", "restartPolicy");
+
+	return !restart || strcmp(restart, "Always") == 0;
+}
+
 static void read_spec(const struct residents *residents, const struct resident *r,
 		      const struct json *object, struct residence *ret)
 {
@@ -56,6 +64,7 @@ static void read_spec(const struct residents *residents, const struct resident *
 		.started = started >= 0 ? (uint64_t)started : NOT_STARTED,
 		.disruptable = budgets && budgets_violated(budgets, pod->namespace, pod->name,
 							   json_get(object, "metadata", "labels")),
+		.endless = is_endless(object),
 		.ending = json_type(object, "metadata", "deletionTimestamp") == JSON_STRING,
 	};
 }

@@ -117,6 +117,29 @@ TEST(a_disruption_budget_goes_before_everything)
 	engine_free(e);
 }
 
+TEST(who_never_ends_is_not_waited_for_where_that_can_be)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 1 });
+	fleet_node(e, "b", (struct fleet_node){ .gpus = 1 });
+	fleet_pod(e, "service", "a", whole(1), (struct pod_spec){ .endless = 1 });
+	fleet_pod(e, "job", "b", whole(1), (struct pod_spec){ .priority = 5, .disruptable = 1 });
+	CHECK_STR(outcome(e, whole(1), PREEMPT_AWAITS), "job > b");
+	CHECK_STR(outcome(e, whole(1), 10), "service > a");
+	/* One that is being deleted ends. */
+	cluster_pod_ending(c, cluster_pod_find(c, "service"));
+	CHECK_STR(outcome(e, whole(1), PREEMPT_AWAITS), "service > a");
+	/* And if there is nobody else. */
+	cluster_pod_remove(c, cluster_pod_find(c, "job"));
+	fleet_pod(e, "server", "b", whole(1), (struct pod_spec){ .priority = 5, .endless = 1 });
+	cluster_pod_remove(c, cluster_pod_find(c, "service"));
+	fleet_pod(e, "other", "a", whole(1), (struct pod_spec){ .priority = 4, .endless = 1 });
+	CHECK_STR(outcome(e, whole(1), PREEMPT_AWAITS), "other > a");
+	engine_free(e);
+}
+
 TEST(facts_about_a_pod_may_change_while_it_is_there)
 {
 	struct engine *e = fleet_new();

@@ -535,6 +535,15 @@ TEST(a_gang_is_known_by_its_name_inside_its_namespace)
 	"spec: {selector: {matchLabels: {app: web}}}\nstatus: {disruptionsAllowed: " allowed \
 	"}\n"
 
+TEST(who_is_always_started_again_never_ends)
+{
+	open_with_node();
+	bench_put(KUBE_POD, POD("p", "", "restartPolicy: Always, ", ""));
+	bench_put(KUBE_POD, POD("q", "", "restartPolicy: OnFailure, ", ""));
+	CHECK(pod("p")->endless && !pod("q")->endless);
+	close_all();
+}
+
 TEST(whom_a_budget_guards_is_known_before_victims_are_looked_for)
 {
 	open_with_node();
