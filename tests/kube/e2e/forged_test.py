@@ -6,6 +6,7 @@ History is not checked: it would find just that.
 
 cluster: --nodes 1 --gpus 8
 """
+import json
 import sys
 from pathlib import Path
 
@@ -13,9 +14,17 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
 from harness.check import equal, eventually, main, test  # noqa: E402
+from harness.client import as_identity  # noqa: E402
+from harness.scene import add_node, remove_node  # noqa: E402
 from harness.scheduler import (  # noqa: E402
+    ENTRIES,
+    LOCKS,
+    MERGE,
+    PODS,
     delete_pod,
+    entries,
     entries_of,
+    get_pod,
     gpus_of,
     install_kinds,
     make_pod,
@@ -59,6 +68,25 @@ def a_pod_with_gpus_says_which_ones():
 
 
 @test
+def more_of_them_than_can_be_emptied_are_refused():
+    many = {f"elasticgpu.io/container-{number}": "0" for number in range(80)}
+    with scheduling():
+        make_pod("full", gpus=8, annotations=many)
+        wait_message("full", "too many annotations that only the scheduler writes")
+        equal(entries_of(get_pod("full")), [], "locks")
+        make_pod("small", gpus=8)
+        wait_bound("small")
+        delete_pod("small")
+        wait_gone("small")
+        body = {"metadata": {"annotations": dict.fromkeys(many, None)}}
+        answer = as_identity("admin").request("PATCH", f"{PODS.format('default')}/full", body, MERGE)
+        equal(answer.code, 200, str(answer.text))
+        wait_bound("full")
+        delete_pod("full")
+        wait_gone("full")
+
+
+@test
 def a_copy_of_a_decision_books_nothing():
     """As in a manifest that was made from a pod that runs."""
     with scheduling() as scheduler:
@@ -74,6 +102,37 @@ def a_copy_of_a_decision_books_nothing():
         equal(entries_of(wait_bound("copy")), [], "locks of the copy")
         make_pod("late", gpus=1)
         wait_message("late", "1 Insufficient free GPUs (asked for 1, none free)")
+
+
+def write_lock(path, text):
+    """The entries of a Lease, whatever they are."""
+    body = {"metadata": {"annotations": {ENTRIES: text}}}
+    answer = as_identity("admin").request("PATCH", path, body, MERGE)
+    equal(answer.code, 200, str(answer.text))
+
+
+@test
+def a_lock_that_cannot_be_read_closes_its_node_also_when_that_comes_back():
+    on = {"nodeSelector": {"kubernetes.io/hostname": "more"}}
+    with scheduling() as scheduler:
+        add_node("more", gpus=2)
+        make_pod("first", gpus=1, **on)
+        pod = wait_bound("first")
+        ((name, before),) = [
+            (name, entry) for name, entry in entries() if entry["pod"] == pod["metadata"]["uid"]
+        ]
+        write_lock(f"{LOCKS}/{name}", "who can read this")
+        make_pod("second", gpus=1, **on)
+        wait_message("second", "1 node(s) had locks that cannot be read")
+        equal(as_identity("admin").delete("/api/v1/nodes/more").code, 200)
+        wait_message("second", "0/1 nodes are available")
+        add_node("more", gpus=2)
+        wait_message("second", "1 node(s) had locks that cannot be read")
+        # It is not tried again and again.
+        equal(scheduler.log().count("no GPU of a node can be locked"), 1, "told")
+        write_lock(f"{LOCKS}/{name}", json.dumps([before]))
+        wait_bound("second")
+        remove_node("more")
 
 
 if __name__ == "__main__":
