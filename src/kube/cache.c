@@ -222,7 +222,7 @@ void kube_cache_free(struct kube_cache *cache)
 		return;
 	if (cache->call)
 		kube_cancel(cache->call);
-	kube_telemetry_cache(kube_telemetry(cache->client), cache->options.kind->plural, NULL);
+	kube_telemetry_cache(kube_telemetry(cache->client), cache->options.kind, NULL);
 	follow_done(&cache->follow);
 	uv_close((uv_handle_t *)&cache->timer, on_closed);
 }

@@ -66,8 +66,8 @@ void kube_caches_measure(const struct kube_caches *caches)
 						      .live = status.live,
 						      .heard_ms = status.heard_ms,
 						      .version = status.version };
-		kube_telemetry_cache(kube_telemetry(caches->client),
-				     kube_cache_kind(cache)->plural, &figures);
+		kube_telemetry_cache(kube_telemetry(caches->client), kube_cache_kind(cache),
+				     &figures);
 	}
 }
 

@@ -4,6 +4,7 @@
 #include "base/attr.h"
 #include "base/clock.h"
 #include "base/num.h"
+#include "kube/kind.h"
 #include "wire/metrics.h"
 
 #include <errno.h>
@@ -121,7 +122,8 @@ static struct metric *metric_of(const struct kube_telemetry *telemetry, unsigned
 	return telemetry ? telemetry->metrics[which] : NULL;
 }
 
-#define CODE_MAX 16
+#define CODE_MAX     16
+#define RESOURCE_MAX 128
 
 static const char *code_text(int code, char *text)
 {
@@ -175,11 +177,14 @@ static double wall_s(const struct clock *clock, uint64_t monotonic_ms)
 	return (double)clock_wall_ns(clock) / 1e9 - ago_s;
 }
 
-void kube_telemetry_cache(struct kube_telemetry *telemetry, const char *resource,
+void kube_telemetry_cache(struct kube_telemetry *telemetry, const struct kube_kind *kind,
 			  const struct kube_cache_figures *figures)
 {
+	char resource[RESOURCE_MAX];
 	if (!metric_of(telemetry, OBJECTS))
 		return;
+	snprintf(resource, sizeof(resource), "%s%s%s", kind->plural, *kind->group ? "." : "",
+		 kind->group);
 	struct metric *const *metrics = telemetry->metrics;
 	if (!figures) {
 		for (unsigned which = OBJECTS; which <= VERSION; which++)

@@ -12,7 +12,8 @@
  *	gpu_scheduler_kube_cache_resource_version{resource}	how far it has followed
  *	gpu_scheduler_kube_events_total{outcome}		sent, series, dropped, failed
  *
- * Verbs, resources and reasons are ours, so few; codes of strange proxies are bounded by
+ * Caches have the names that kubectl has for resources, "leases.coordination.k8s.io": there are
+ * podgroups of two groups.  Verbs, resources and reasons are ours, so few; codes of strange proxies are bounded by
  * the registry.  All of it may be called with NULL.
  */
 #ifndef GS_KUBE_TELEMETRY_H
@@ -22,6 +23,7 @@
 #include <stdint.h>
 
 struct clock;
+struct kube_kind;
 struct kube_telemetry;
 struct metrics;
 
@@ -51,7 +53,7 @@ struct kube_cache_figures {
 };
 
 /* How a cache stands, before that is read.  NULL: it is closed. */
-void kube_telemetry_cache(struct kube_telemetry *telemetry, const char *resource,
+void kube_telemetry_cache(struct kube_telemetry *telemetry, const struct kube_kind *kind,
 			  const struct kube_cache_figures *figures);
 
 enum kube_event_outcome {

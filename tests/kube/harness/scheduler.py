@@ -179,8 +179,8 @@ def heard(path, answer):
     the report or the budget that decides where the pod goes.  Among pods there is an order.
     """
     words = path.split("?")[0].strip("/").split("/")
-    words = words[2:] if words[0] == "api" else words[3:]
-    kind = words[2] if words[0] == "namespaces" and len(words) > 2 else words[0]
+    group, words = ("", words[2:]) if words[0] == "api" else ("." + words[1], words[3:])
+    kind = (words[2] if words[0] == "namespaces" and len(words) > 2 else words[0]) + group
     if not RUNNING or kind == "pods" or answer.code not in (200, 201) or "dryRun" in path:
         return
     version = int(answer.json["metadata"]["resourceVersion"])
