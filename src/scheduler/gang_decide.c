@@ -495,23 +495,41 @@ static void repair(struct muster *m, uint32_t missing)
 		refused(m, &g);
 }
 
+/* The first of those that wait for whom there is room.  Kinds have their numbers in this order.
+ */
+static struct task *first_that_fits(const struct muster *m, struct decision *ret)
+{
+	uint32_t kind = 0;
+
+	for (uint32_t i = 0; i < m->count; i++) {
+		struct task *task = m->tasks[i];
+
+		if (task->kind->number < kind)
+			continue;
+		if (engine_decide(m->scheduler->engine, &task->kind->request, ret) == FITS)
+			return task;
+		kind = task->kind->number + 1;
+	}
+	return NULL;
+}
+
 /* The gang has all it needs: one more of it as it comes; the next is woken when that is
  * locked. */
 static void place_extra(struct muster *m)
 {
 	struct scheduler *s = m->scheduler;
-	struct task *task = m->tasks[0];
-	const struct request *request = &task->kind->request;
-	struct pod_spec spec = member_spec(m, task);
 	struct decision d;
+	struct task *task = first_that_fits(m, &d);
 	uint32_t number;
 
-	if (engine_decide(s->engine, request, &d) != FITS) {
+	if (!task) {
 		if (!make_room(m, 1, GANG_PREFERRED))
-			refuse_extra(s, m->gang, request);
+			refuse_extra(s, m->gang, &m->tasks[0]->kind->request);
 		return;
 	}
-	if (engine_place(s->engine, &spec, request, &d, &number) == 0)
+	struct pod_spec spec = member_spec(m, task);
+
+	if (engine_place(s->engine, &spec, &task->kind->request, &d, &number) == 0)
 		fly_together(m, &(struct placing){ task, &d }, 1);
 	else
 		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));

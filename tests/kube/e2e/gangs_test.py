@@ -26,6 +26,7 @@ from harness.scene import (  # noqa: E402
     play,
     scene,
     the_scheduler,
+    unbound,
 )
 from harness.scheduler import (  # noqa: E402
     create,
@@ -130,6 +131,29 @@ def more_than_the_least_come_along_as_they_fit():
                 delete_pod(f"more-{number}")
         member("more-9", "more")
         wait_bound("more-9")
+        delete_all(GROUPS)
+
+
+@test
+def one_that_finds_no_room_does_not_keep_the_others_waiting():
+    with scene():
+        group("mixed", 2)
+        for number in range(2):
+            member(f"mixed-{number}", "mixed")
+        nodes_of("mixed-0", "mixed-1")
+        make_pod("full", gpus=8)
+        make_pod("nearly", gpus=6)
+        wait_bound("full")
+        wait_bound("nearly")
+        member("mixed-2", "mixed")
+        wait_message("mixed-2", "no room for a further member of its gang")
+        member("mixed-3", "mixed", gpus=1)
+        member("mixed-4", "mixed", gpus=1)
+        wait_bound("mixed-3")
+        wait_bound("mixed-4")
+        unbound("mixed-2")
+        delete_pod("full")
+        wait_bound("mixed-2")
         delete_all(GROUPS)
 
 
