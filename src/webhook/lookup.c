@@ -17,6 +17,11 @@
 
 #define KINDS_MAX 8
 
+/* For people whose account may not read these. */
+#define RIGHTS                                                     \
+	"deploy/webhook/optional/reader.yaml gives these rights, " \
+	"to the account webhook of namespace gpu-scheduler"
+
 struct webhook_lookup {
 	struct dialect_lookup dialect;
 	struct kube_caches *caches;
@@ -60,7 +65,9 @@ static bool index_taken(void *context, const char *workload, uint32_t index)
 static int add(struct webhook_lookup *lookup, const struct webhook_lookup_options *options,
 	       enum kube_kind_id kind, struct err *err)
 {
-	const struct kube_cache_options cache = { .kind = &kube_kinds[kind], .log = options->log };
+	const struct kube_cache_options cache = { .kind = &kube_kinds[kind],
+						  .hint = RIGHTS,
+						  .log = options->log };
 	int rc = kube_caches_add(lookup->caches, &cache, &lookup->shelves[lookup->count], err);
 
 	if (rc == 0)

@@ -8,6 +8,7 @@ cluster: --nodes 2 --gpus 4
 import http.client
 import json
 import os
+import signal
 import ssl
 import sys
 from collections import Counter
@@ -41,6 +42,7 @@ from harness.webhook import (  # noqa: E402
     variables,
 )
 
+READER = "deploy/webhook/optional/reader.yaml"
 LONG = "a-container-with-a-name-of-sixty-three-characters-as-allowed-63"
 WITH_GPU = {"name": "a", "resources": GPU}
 OWN = [
@@ -91,6 +93,20 @@ def pods_have_their_variables():
         value = variables(pod)[LONG]["CUDA_VISIBLE_DEVICES"]
         check(value.startswith("@elasticgpu.io/container-" + LONG[:36] + "-"), value)
         equal(len(value.partition("/")[2]), 63)
+
+
+@test
+def it_says_whether_it_is_ready():
+    """One that ends says so first, and goes on for API servers that have not heard of it."""
+    with serving(linger_ms=10000) as webhook:
+        equal(webhook.get("/health"), (200, "ok\n"))
+        equal(webhook.get("/ready"), (200, "ok\n"))
+        webhook.process.send_signal(signal.SIGTERM)
+        eventually(lambda: webhook.get("/ready")[0] == 503, "it is told to end")
+        equal(webhook.get("/ready")[1], "not ready: stopping\n")
+        equal(webhook.get("/health")[0], 200)
+        pod = dry({"spec": {**OURS, "containers": [WITH_GPU]}})
+        equal(variables(pod), {"a": gets("a")}, "served still")
 
 
 def starts(pod):
@@ -181,7 +197,6 @@ def make_job():
 def claims_and_owners_count_where_they_may_be_read():
     """By the webhook's own account, with the rights of deploy/webhook/optional/reader.yaml."""
     install_kinds()
-    kubectl("apply", "-f", str(ROOT / "deploy/webhook/optional/reader.yaml"))
     claim = {
         "apiVersion": "gpu.scheduling/v1",
         "kind": "GpuClaim",
@@ -192,7 +207,13 @@ def claims_and_owners_count_where_they_may_be_read():
     job = make_job()
     named = {"metadata": {"annotations": {"gpu.scheduling/claim": "fast"}}}
     config = ["--kubeconfig", FOLDER / "webhook.kubeconfig"]
-    with serving("--injection", "all", "--claims", "--copy-owner-annotations", *config):
+    reads = ("--claims", "--copy-owner-annotations", *config)
+    with serving("--injection", "all", *reads) as webhook:
+        # Without the rights it says which, and needs no restart when they come.
+        eventually(lambda: READER in webhook.get("/ready")[1], "it lacks the rights")
+        equal(webhook.get("/ready")[0], 503)
+        kubectl("apply", "-f", str(ROOT / READER))
+        eventually(lambda: webhook.get("/ready")[0] == 200, "it has them")
         expected = {**gets("a"), "NCCL_NET_GDR_LEVEL": "PHB"}
         eventually(lambda: variables(dry(named))["a"] == expected, "the claim is known")
         eventually(lambda: variables(dry(owned(job)))["a"] == gets("a"), "the Job is known")

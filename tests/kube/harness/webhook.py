@@ -12,6 +12,7 @@ folder that the program is built in (./build); what it logged is in $KUBE_DIR/we
 """
 import base64
 import contextlib
+import http.client
 import itertools
 import json
 import os
@@ -115,12 +116,29 @@ def mount():
     return volume
 
 
+class Webhook:
+    """One that serves."""
+
+    def __init__(self, process, health):
+        self.process, self.health = process, health
+
+    def get(self, path):
+        """Status and text of a page beside the reviews, such as /ready."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.health, timeout=30)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+
 @contextlib.contextmanager
-def serving(*options):
+def serving(*options, linger_ms=0):
     """The webhook, until the end of the block, after which it has gone without complaint."""
     volume = mount()
     health = free_port()
-    command = [PROGRAM, "webhook", "--addr", f"127.0.0.1:{PORT}", "--linger-ms", "0"]
+    command = [PROGRAM, "webhook", "--addr", f"127.0.0.1:{PORT}", "--linger-ms", linger_ms]
     command += ["--tls-cert-file", volume / "tls.crt"]
     command += ["--tls-private-key-file", volume / "tls.key"]
     command += ["--health-addr", f"127.0.0.1:{health}", *options]
@@ -137,7 +155,7 @@ def serving(*options):
         )
     try:
         eventually(lambda: answers(PORT) or process.poll() is not None, "the webhook listens")
-        yield process
+        yield Webhook(process, health)
         process.send_signal(signal.SIGTERM)
         equal(process.wait(60), 0, log_file.read_text(encoding="utf-8")[-2000:])
     finally:
