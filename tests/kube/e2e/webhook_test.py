@@ -30,6 +30,7 @@ from harness.webhook import (  # noqa: E402
     NAME,
     OURS,
     PORT,
+    adding,
     bad_pod,
     configure,
     create,
@@ -42,6 +43,8 @@ from harness.webhook import (  # noqa: E402
     variables,
 )
 
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 READER = "deploy/webhook/optional/reader.yaml"
 LONG = "a-container-with-a-name-of-sixty-three-characters-as-allowed-63"
 WITH_GPU = {"name": "a", "resources": GPU}
@@ -93,6 +96,22 @@ def pods_have_their_variables():
         value = variables(pod)[LONG]["CUDA_VISIBLE_DEVICES"]
         check(value.startswith("@elasticgpu.io/container-" + LONG[:36] + "-"), value)
         equal(len(value.partition("/")[2]), 63)
+
+
+@test
+def what_another_webhook_adds_is_completed_too():
+    """Ours is asked again, and does nothing twice."""
+    pod = {"spec": {**OURS, "containers": [WITH_GPU]}}
+    for resources, has, outcomes in ((GPU, gets("more"), (2, 0)), ({}, {}, (1, 1))):
+        more = {"name": "more", "image": "example/more", "resources": resources}
+        with serving() as webhook, adding(more):
+            in_force(bad_pod(), 403, "both configurations are in force")
+            expected = {"a": gets("a"), "more": has}
+            eventually(lambda has=expected: variables(dry(pod)) == has, "the other one is asked")
+            before = webhook.count("patched"), webhook.count("untouched")
+            equal(variables(create(pod)), expected)
+            after = webhook.count("patched"), webhook.count("untouched")
+            equal((after[0] - before[0], after[1] - before[1]), outcomes, "reviews of one pod")
 
 
 @test
@@ -229,6 +248,56 @@ def every_case_is_decided_as_the_policy_decides_it():
         in_force(bad_pod(), 403, "the guard is in force")
         wrong = decide_cases("hooks", "guard.gpu.scheduling")
         check(not wrong, "\n".join(wrong))
+
+
+OWN_KEY = "elasticgpu.io/container-a"
+
+
+def forge_by_patch(path, part, has):
+    """A user changes what was decided, and removes it: 403 each, or it stays as it was."""
+    codes = set()
+    for value in ("0,1,2,3", None):
+        body = {"metadata": {"annotations": {OWN_KEY: value}}}
+        answer = ALICE.request("PATCH", path + part, body, MERGE)
+        codes.add(answer.code)
+        equal(ALICE.get(path).json["metadata"]["annotations"], has, f"{part}: {answer}")
+    return codes
+
+
+def forge_by_binding(path, name):
+    """The same with a Binding."""
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "annotations": {OWN_KEY: "0,1,2,3"}},
+        "target": {"kind": "Node", "name": "gpu-0"},
+    }
+    return ALICE.post(path, binding).code
+
+
+@test
+def no_way_into_a_pod_writes_a_decision():
+    """Of ephemeral containers and resizes the API server takes no metadata at all."""
+    has = {OWN_KEY: "0"}
+    cpu = {"name": "a", "resources": {"requests": {"cpu": "1"}}}
+    pod = {"metadata": {"annotations": has}, "spec": {"containers": [cpu]}}
+    with serving():
+        in_force(bad_pod(), 403, "the guard is in force")
+        made = As(ACCOUNT + "scheduler").post(pods("hooks"), complete(pod, "hooks", "decided"))
+        equal(made.code, 201, str(made))
+        path = f"{pods('hooks')}/decided"
+        for part in ("", "/status"):
+            equal(forge_by_patch(path, part, has), {403}, part)
+        for part in ("/ephemeralcontainers", "/resize"):
+            equal(forge_by_patch(path, part, has), {200}, part)
+        for binding in (f"{path}/binding", "/api/v1/namespaces/hooks/bindings"):
+            equal(forge_by_binding(binding, "decided"), 403, binding)
+        # What a resize is for passes, in pods that have decisions, too.
+        cpu["resources"]["requests"]["cpu"] = "2"
+        body = {"spec": {"containers": [cpu]}}
+        answer = ALICE.request("PATCH", path + "/resize", body, STRATEGIC)
+        equal(answer.code, 200, str(answer))
+        ALICE.delete(path, {"gracePeriodSeconds": 0})
 
 
 LINES = [

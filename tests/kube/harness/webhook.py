@@ -13,12 +13,15 @@ folder that the program is built in (./build); what it logged is in $KUBE_DIR/we
 import base64
 import contextlib
 import http.client
+import http.server
 import itertools
 import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
+import threading
 from pathlib import Path
 
 from .admission import ACCOUNT, DRY, ROOT, As, complete, pods
@@ -132,6 +135,12 @@ class Webhook:
         finally:
             connection.close()
 
+    def count(self, outcome):
+        """How many pods it was shown to be changed, of which that became."""
+        sample = f'gpu_scheduler_webhook_reviews_total{{path="mutate",outcome="{outcome}"}} '
+        found = [line for line in self.get("/metrics")[1].splitlines() if line.startswith(sample)]
+        return int(found[0].split()[1]) if found else 0
+
 
 @contextlib.contextmanager
 def serving(*options, linger_ms=0):
@@ -161,6 +170,70 @@ def serving(*options, linger_ms=0):
     finally:
         process.kill()
         process.wait()
+
+
+class _Adds(http.server.BaseHTTPRequestHandler):
+    """Another webhook: every pod gets one container more, once."""
+
+    container = {}
+
+    def do_POST(self):  # pylint: disable=invalid-name
+        """A review."""
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
+        response = {"uid": request["uid"], "allowed": True}
+        names = [each["name"] for each in request["object"]["spec"]["containers"]]
+        if self.container["name"] not in names:
+            patch = [{"op": "add", "path": "/spec/containers/-", "value": self.container}]
+            response["patchType"] = "JSONPatch"
+            response["patch"] = base64.b64encode(json.dumps(patch).encode()).decode()
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+        body = json.dumps({**review, "response": response}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        """Nobody reads it."""
+
+
+@contextlib.contextmanager
+def adding(container):
+    """A webhook of somebody else that is asked after ours, and shows our certificate."""
+    volume = mount()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(volume / "tls.crt", volume / "tls.key")
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Adds", (_Adds,), {"container": container})
+    )
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    service = {"namespace": "gpu-scheduler", "name": NAME, "port": server.server_port}
+    bundle = ALICE.get(SECRET).json["data"]["ca.crt"]
+    pods_made = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    hook = {
+        "name": "another.example.org",
+        "failurePolicy": "Ignore",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": {"service": service, "caBundle": bundle},
+        "rules": [{**pods_made, "resources": ["pods"]}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "hooks"}},
+    }
+    configuration = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "z-after-" + NAME},
+        "webhooks": [hook],
+    }
+    kubectl("create", "-f", "-", stdin=json.dumps(configuration))
+    try:
+        yield
+    finally:
+        ALICE.delete(CONFIGURATIONS + f"{KINDS[0]}/{configuration['metadata']['name']}")
+        server.shutdown()
+        server.server_close()
 
 
 def answers(port):
