@@ -80,6 +80,8 @@ def complaint(*options):
 @test
 def a_webhook_that_cannot_start_says_what_to_change():
     """A certificate that is not there yet, and addresses that others have."""
+    said = complaint("--addr", "127.0.0.1:0", "--health-addr", "none")
+    check("/certs/tls.crt" in said, f"where it looks unless told otherwise: {said}")
     said = complaint("--tls-cert-file", FOLDER / "none.crt", "--health-addr", "none")
     check("none.crt" in said and "gpu-scheduler certs" in said, said)
     certs()
@@ -242,21 +244,34 @@ def several_may_keep_certificates_at_once():
 
 
 @test
+def who_only_looks_leaves_the_authority_of_who_renews():
+    """Between the moment at which it is trusted and that at which it is used."""
+    before = stored_bundles()
+    with ThreadPoolExecutor() as pool:
+        renewing = pool.submit(certs, "--name", "looked-at.example.org", "--settle", "10")
+        eventually(lambda: stored_bundles() != before, "the new authority is trusted")
+        said = certs()
+        check("is good" in said and not renewing.done(), said)
+        check("made a certificate" in renewing.result(), "it has renewed")
+    check(trusted(), "what is stored is trusted")
+
+
+@test
 def the_script_does_the_same_with_openssl():
     """From a pipe, for another namespace, before and after there is a configuration of it."""
     before = stored_bundles()
-    done = script("hooks")
+    done = script("default")
     check(done.returncode == 0 and NEXT in " ".join(done.stdout.split()), str(done))
     # These call the service of another namespace, whose certificate is another.
     equal(stored_bundles(), before)
     text = (ROOT / "deploy/webhook/configuration.yaml").read_text(encoding="utf-8")
     for kind in KINDS:
         ALICE.delete(CONFIGURATIONS + f"{kind}/{NAME}")
-    text = text.replace("{namespace: gpu-scheduler,", "{namespace: hooks,")
+    text = text.replace("{namespace: gpu-scheduler,", "{namespace: default,")
     kubectl("create", "-f", "-", stdin=text)
-    done = script("hooks")
+    done = script("default")
     check(done.returncode == 0 and NEXT not in " ".join(done.stdout.split()), str(done))
-    secret = ALICE.get(SECRET.replace("gpu-scheduler/secrets", "hooks/secrets")).json
+    secret = ALICE.get(SECRET.replace("gpu-scheduler/secrets", "default/secrets")).json
     folder = FOLDER / "script"
     folder.mkdir()
     for name, text in secret["data"].items():
@@ -264,7 +279,7 @@ def the_script_does_the_same_with_openssl():
     equal((folder / "ca.crt").read_text().count("BEGIN"), 2)
     equal(set(stored_bundles()), {secret["data"]["ca.crt"]})
     # The program finds nothing to mend in what the script has made.
-    names = ["--dir", folder, "-n", "hooks"]
+    names = ["--dir", folder, "-n", "default"]
     done = subprocess.run(
         [str(word) for word in (PROGRAM, "certs", *names)],
         capture_output=True,
