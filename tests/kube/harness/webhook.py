@@ -52,10 +52,11 @@ PORT = free_port()
 
 
 def certs_kubeconfig():
-    """The administrator's, in the name of the account that keeps certificates."""
+    """The administrator's, in the name of the account that keeps certificates; each time a
+    file of its own, for several may be started at once."""
     config = json.loads((FOLDER / "admin.kubeconfig").read_text(encoding="utf-8"))
     config["users"][0]["user"]["as"] = ACCOUNT + "certs"
-    path = FOLDER / "certs.kubeconfig"
+    path = FOLDER / f"certs-{next(NUMBERS)}.kubeconfig"
     path.write_text(json.dumps(config), encoding="utf-8")
     return path
 
