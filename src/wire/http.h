@@ -26,7 +26,9 @@ struct http_options {
 	const char *key_file;	 /* files may be /proc/self/fd/N */
 	const char *server_name; /* for SNI and verification; NULL: the host of the URL */
 	bool insecure;		 /* whatever the server's certificate says */
-	const char *proxy_url;	 /* http, https, socks5; NULL: HTTPS_PROXY and NO_PROXY decide */
+	/* http, https or socks5, for every host.  NULL: HTTPS_PROXY and NO_PROXY decide, and
+	 * this machine is reached without. */
+	const char *proxy_url;
 	const char *user_agent;
 	bool http1;		  /* one request at a time on a connection */
 	uint32_t max_connections; /* 0: no bound */

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "wire/http_parts.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -182,11 +183,40 @@ static bool set_version(struct http_call *call, const char *url)
 	       curl_easy_setopt(call->easy, CURLOPT_PIPEWAIT, http2 ? 1L : 0L) == CURLE_OK;
 }
 
+static bool is_this_machine(char *host)
+{
+	struct in_addr v4;
+	struct in6_addr v6;
+
+	if (inet_pton(AF_INET, host, &v4) == 1)
+		return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+	if (host[0] == '[') {
+		host[strcspn(host, "]")] = '\0';
+		return inet_pton(AF_INET6, host + 1, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+	}
+	return strcasecmp(host, "localhost") == 0;
+}
+
+/* As kubectl has it: a proxy that was named is always used, whatever NO_PROXY says, and one
+ * of the environment never for this machine. */
+static bool set_bypass(struct http_call *call)
+{
+	const char *bypass = call->http->options.proxy_url ? "" : NULL;
+	char *host = NULL;
+
+	if (curl_url_get(call->http->url, CURLUPART_HOST, &host, 0) != CURLUE_OK)
+		return false;
+	if (!bypass && is_this_machine(host))
+		bypass = "*";
+	curl_free(host);
+	return curl_easy_setopt(call->easy, CURLOPT_NOPROXY, bypass) == CURLE_OK;
+}
+
 int http_easy_set(struct http_call *call, const struct http_request *request)
 {
 	CURL *easy = call->easy;
 	bool ok = set_headers(call, request) && set_method(call, request) &&
-		  set_version(call, request->url) &&
+		  set_version(call, request->url) && set_bypass(call) &&
 		  curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, request->gzip ? "gzip" : NULL) ==
 			  CURLE_OK &&
 		  (call->http->options.server_name

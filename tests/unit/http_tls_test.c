@@ -297,6 +297,73 @@ TEST(a_proxy_connects_and_does_not_see_our_headers)
 	}
 }
 
+static void set_variable(const char *name, const char *value)
+{
+	CHECK_INT(value ? setenv(name, value, 1) : unsetenv(name), 0);
+}
+
+static void set_environment(const char *proxy, const char *no_proxy)
+{
+	set_variable("HTTPS_PROXY", proxy);
+	set_variable("NO_PROXY", no_proxy);
+}
+
+TEST(a_proxy_that_was_named_is_used_whatever_the_environment_says)
+{
+	struct stage stage;
+
+	set_environment(NULL, "*");
+	stage_open(&stage, &(struct stage_plan){ .tls = true, .peer = { .proxy = true } });
+	stage.serve = serve_proxy;
+	use_proxy(&stage, "http");
+	struct answer *answer = stage_get(&stage, "https://peer.test:6443/api");
+	stage_wait(&stage, answer);
+	CHECKF(answer->result == HTTP_ANSWERED, "%s", answer->reason);
+	stage_close(&stage);
+	set_environment(NULL, NULL);
+}
+
+TEST(else_the_environment_says_for_whom_there_is_a_proxy)
+{
+	struct stage stage;
+	char proxy[64];
+
+	stage_open(&stage, &(struct stage_plan){ .tls = true, .peer = { .proxy = true } });
+	stage.serve = serve_proxy;
+	snprintf(proxy, sizeof(proxy), "http://127.0.0.1:%d", peer_port(stage.peer));
+	set_environment(proxy, NULL);
+	struct answer *answer = stage_get(&stage, "https://peer.test:6443/api");
+	stage_wait(&stage, answer);
+	CHECKF(answer->result == HTTP_ANSWERED, "%s", answer->reason);
+	set_environment(proxy, "other.test,peer.invalid");
+	proxy_path[0] = '\0';
+	answer = stage_get(&stage, "https://peer.invalid:6443/api");
+	stage_wait(&stage, answer);
+	CHECK_INT(answer->result, HTTP_NOT_SENT);
+	CHECK_STR(proxy_path, "");
+	stage_close(&stage);
+	set_environment(NULL, NULL);
+}
+
+TEST(this_machine_is_reached_without_the_proxy_of_the_environment)
+{
+	static const char *const hosts[] = { "127.0.0.1", "localhost" };
+
+	set_environment("http://127.0.0.1:1", NULL); /* nobody listens */
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+		struct stage stage;
+		char url[64];
+
+		stage_open(&stage, &(struct stage_plan){ .tls = true });
+		snprintf(url, sizeof(url), "https://%s:%d/hello", hosts[i], peer_port(stage.peer));
+		struct answer *answer = stage_get(&stage, url);
+		stage_wait(&stage, answer);
+		CHECKF(answer->result == HTTP_ANSWERED, "%s: %s", hosts[i], answer->reason);
+		stage_close(&stage);
+	}
+	set_environment(NULL, NULL);
+}
+
 static void serve_forbid(struct stage *stage, struct peer_request *request)
 {
 	(void)stage;
