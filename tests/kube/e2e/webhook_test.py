@@ -92,6 +92,9 @@ def pods_have_their_variables():
         for metadata, spec, expected in ASKS:
             pod = create({"metadata": metadata, "spec": spec})
             equal(variables(pod), expected, json.dumps(spec))
+        own = complete({"spec": {**OURS, "containers": [{**WITH_GPU, "env": OWN}]}}, "hooks", "own")
+        said = ALICE.post(pods("hooks") + DRY, own).headers["Warning"] or ""
+        check("CUDA_VISIBLE_DEVICES is set by gpu-scheduler" in said, f"users are told: {said}")
         pod = create({"spec": {**OURS, "containers": [{**WITH_GPU, "name": LONG}]}})
         value = variables(pod)[LONG]["CUDA_VISIBLE_DEVICES"]
         check(value.startswith("@elasticgpu.io/container-" + LONG[:36] + "-"), value)
