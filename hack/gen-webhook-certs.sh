@@ -66,6 +66,15 @@ CNF
 		-extfile "$folder/openssl.cnf" -extensions server -out "$folder/tls.crt"
 }
 
+# As `gpu-scheduler certs`: who keeps the Secret would write it again, and both would be trusted
+# in turns.
+check_keeper() {
+	local keeper
+	keeper=$(kubectl -n "$1" get secret "$SECRET" --ignore-not-found \
+		-o 'jsonpath={.metadata.annotations.cert-manager\.io/certificate-name}' </dev/null)
+	[ -z "$keeper" ] || complain "Secret $1/$SECRET is kept by cert-manager" 1
+}
+
 # ca.crt: the new authority, then the first one of the Secret if it is still valid.
 make_bundle() {
 	local folder=$1 namespace=$2
@@ -136,6 +145,7 @@ main() {
 	trap 'leave $?' EXIT
 	kubectl get namespace "$namespace" >/dev/null 2>&1 </dev/null ||
 		kubectl create namespace "$namespace" </dev/null
+	check_keeper "$namespace"
 	make_certificates "$folder" "$namespace" 2>"$folder/openssl.log"
 	make_bundle "$folder" "$namespace"
 	# Who trusts the new authority first never meets a stranger.

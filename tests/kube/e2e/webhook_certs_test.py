@@ -290,5 +290,18 @@ def the_script_does_the_same_with_openssl():
     shutil.rmtree(folder)
 
 
+@test
+def the_script_leaves_a_secret_of_cert_manager_alone():
+    """Which would write it again, signed by another."""
+    secret = SECRET.replace("gpu-scheduler/secrets", "default/secrets")
+    annotations = {"metadata": {"annotations": {"cert-manager.io/certificate-name": "x"}}}
+    merge = "application/merge-patch+json"
+    equal(ALICE.request("PATCH", secret, annotations, merge).code, 200)
+    before = stored_bundles(), ALICE.get(secret).json["data"]
+    done = script("default")
+    check(done.returncode == 1 and "is kept by cert-manager" in done.stderr, str(done))
+    equal((stored_bundles(), ALICE.get(secret).json["data"]), before)
+
+
 if __name__ == "__main__":
     sys.exit(main(install))
