@@ -166,7 +166,7 @@ static void inject(const struct mutation *m, const struct json *container, struc
 	if (gets)
 		variables_make(&m->input, container, &variables);
 	else
-		variables_make_none(m->options, &variables);
+		variables_make_none(&m->input, container, &variables);
 	env_patch(m->ruling, container, at, &variables);
 	if (m->options->injection == INJECTION_CDI)
 		(gets ? add_slot : remove_slot)(patch, container, at);
@@ -200,10 +200,16 @@ static const struct json *find_claim(const struct mutation *m)
 
 /* Only where every GPU is visible are ids what CUDA counts; limits and a claim may deal the
  * line's ids out to containers in ways that only the scheduler knows. */
-static bool knows_ids(const struct mutation *m)
+static void use_map(struct mutation *m, char ids[LITERAL_MAX])
 {
-	return m->options->injection == INJECTION_ALL && m->asks.map && !m->asks.limits &&
-	       !m->asks.claim && webhook_is_ours(m->options, m->asks.scheduler);
+	if (m->options->injection != INJECTION_ALL || !m->asks.map ||
+	    !webhook_is_ours(m->options, m->asks.scheduler) ||
+	    literal_ids(m->a->object, m->asks.map, ids) < 0)
+		return;
+	if (m->asks.limits || m->asks.claim)
+		m->input.former = ids;
+	else
+		m->input.literal = ids;
 }
 
 void webhook_mutate(const struct webhook_options *options, const struct admission *a,
@@ -222,8 +228,7 @@ void webhook_mutate(const struct webhook_options *options, const struct admissio
 	if (!pod_asks_any(&m.asks) || !is_handled(&m))
 		return;
 	m.input = (struct variables_input){ .options = options, .claim = find_claim(&m) };
-	if (knows_ids(&m) && literal_ids(a->object, m.asks.map, ids) == 0)
-		m.input.literal = ids;
+	use_map(&m, ids);
 	set_runtime_class(&m);
 	inject_all(&m);
 }

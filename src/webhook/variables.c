@@ -170,9 +170,29 @@ void variables_make(const struct variables_input *input, const struct json *cont
 	add_fabric(input, ret);
 }
 
-void variables_make_none(const struct webhook_options *options, struct variables *ret)
+/* Whether we have given it ids, before another webhook added a container with limits. */
+static bool has_former(const struct variables_input *input, const struct json *container)
 {
+	struct json_iter iter = json_items(container, "env");
+
+	for (const struct json *entry; input->former && (entry = json_next(&iter));) {
+		const char *name = json_str(entry, "name"), *value = json_str(entry, "value");
+
+		if (name && value && strcmp(name, VARIABLE_CUDA) == 0 &&
+		    strcmp(value, input->former) == 0)
+			return true;
+	}
+	return false;
+}
+
+void variables_make_none(const struct variables_input *input, const struct json *container,
+			 struct variables *ret)
+{
+	const struct webhook_options *options = input->options;
+
 	ret->count = 0;
+	if (has_former(input, container))
+		add_field(ret, VARIABLE_CUDA, container); /* nobody fills it in: it sees none */
 	if (options->injection == INJECTION_ENV || (options->inject & INJECT_NVIDIA))
 		add_text(ret, VARIABLE_NVIDIA, true, VALUE_NOTHING);
 }

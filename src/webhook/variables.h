@@ -37,6 +37,7 @@ struct variables_input {
 	const struct webhook_options *options;
 	const struct json *claim; /* the GpuClaim, or NULL if there is none or it is not known */
 	const char *literal;	  /* ids that are decided already, or NULL */
+	const char *former;	  /* ids that were, before limits dealt them out, or NULL */
 };
 
 /* Those of a container that gets GPUs. */
@@ -44,7 +45,8 @@ void variables_make(const struct variables_input *input, const struct json *cont
 		    struct variables *ret);
 
 /* Those of one that gets none, in a pod whose others do. */
-void variables_make_none(const struct webhook_options *options, struct variables *ret);
+void variables_make_none(const struct variables_input *input, const struct json *container,
+			 struct variables *ret);
 
 /* "metadata.annotations['elasticgpu.io/container-main']": where the container's value comes
  * from.  Returns `path`. */

@@ -352,6 +352,16 @@ TEST(ids_of_a_map_are_literal_only_where_every_gpu_is_visible)
 		{ MAP("name: w-1", "1=n", ONE), referred },
 		/* Limits and claims deal the ids out. */
 		{ MAP("name: w-1", LINES, "containers: [{name: a, " GPU "}]"), referred },
+		/* We gave them before another webhook added a container; and 7 we did not. */
+		{ MAP("name: w-1", LINES,
+		      "containers: [{name: a, env: [{name: CUDA_VISIBLE_DEVICES, value: "
+		      "\"2,3\"}]}, "
+		      "{name: b, " GPU "}]"),
+		  "by gpu-scheduler\na: " VISIBLE("a") "\nb: " VISIBLE("b") " " ORDER "\n" },
+		{ MAP("name: w-1", LINES,
+		      "containers: [{name: a, env: [{name: CUDA_VISIBLE_DEVICES, value: \"7\"}]}, "
+		      "{name: b, " GPU "}]"),
+		  "by gpu-scheduler\na: CUDA_VISIBLE_DEVICES=7\nb: " VISIBLE("b") " " ORDER "\n" },
 	};
 	static const enum injection_mode others[] = { INJECTION_UNKNOWN, INJECTION_CDI,
 						      INJECTION_ENV, INJECTION_EXTERNAL };
