@@ -99,7 +99,7 @@ struct record {
 	struct kube_writing *judging;
 	bool fencing;	      /* that one is the patch, not the GET before it */
 	uint64_t serial;      /* grows with each record that comes into a Lease */
-	uint64_t dead_serial; /* of the moment when it was found dead */
+	uint64_t dead_serial; /* of the moment when it was given up, or found dead */
 	bool listed;	      /* it is in its Lease as we know that */
 	bool kept;	      /* while a new state of the Lease is read */
 	bool mine;	      /* made by this process: no guest */

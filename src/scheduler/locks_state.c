@@ -182,6 +182,8 @@ void record_set_leaving(struct record *record, bool leaving)
 {
 	uint32_t before = is_doomed(record);
 
+	if (leaving && !before)
+		record->dead_serial = ++record->cell->locks->serial;
 	record->leaving = leaving;
 	if (record->listed)
 		record->cell->locks->doomed += (uint32_t)is_doomed(record) - before;
@@ -191,9 +193,11 @@ void record_set_dead(struct record *record)
 {
 	struct locks *locks = record->cell->locks;
 
-	locks->doomed += !is_doomed(record);
+	if (!is_doomed(record)) {
+		locks->doomed++;
+		record->dead_serial = ++locks->serial;
+	}
 	record->dead = true;
-	record->dead_serial = ++locks->serial;
 }
 
 bool record_same_try(const struct record *a, const struct record *b)
@@ -211,8 +215,9 @@ enum lock_pod record_pod(const struct record *record)
 }
 
 /* Of a gang nobody loses its entry while the Binding of another may be under way: that one
- * would be bound without the whole gang being locked.  Those that came after this one was dead
- * are of another try, which does not count on it. */
+ * would be bound without the whole gang being locked.  Those that came after this one was given
+ * up, or found dead, are of another try, which does not count on it: it may even wait for it to
+ * go. */
 bool record_can_go(struct record *record)
 {
 	struct locks *locks = record->cell->locks;

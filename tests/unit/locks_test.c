@@ -249,6 +249,28 @@ TEST(a_dead_one_of_a_gang_stays_until_the_others_are_bound)
 	stage_close();
 }
 
+TEST(what_a_gang_gave_up_does_not_wait_for_its_next_try)
+{
+	stage_open(LOCKS_BY_NODE);
+	fake_pod_add("a", 7);
+	fake_pod_add("b", 7);
+	stage.states[0] = stage.states[1] = LOCK_POD_UNBOUND;
+	struct taken *a = stage_take_as("n1", "a", "GPU-0", "g");
+	stage_wait(a);
+	/* The other one got no lock; the next try comes before this one could be fenced. */
+	fake.forbidden_pods = true;
+	locks_release(stage.locks, &a->lock, 1);
+	struct taken *b = stage_take_as("n2", "b", "GPU-0", "g");
+	stage_wait(b);
+	struct taken *again = stage_take_as("n1", "a", "GPU-0", "g");
+	fake.forbidden_pods = false;
+	stage_wait(again);
+	CHECK(b->outcome == LOCK_TAKEN && again->outcome == LOCK_TAKEN);
+	CHECK_INT(fake_count(stage_entries("gpus-n1"), "u-a"), 1);
+	CHECK(!fake.overbooked);
+	stage_close();
+}
+
 TEST(entries_of_others_are_shown_and_collected_if_nobody_binds_them)
 {
 	fake_start();
