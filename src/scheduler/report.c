@@ -6,7 +6,8 @@
  * a Binding and changes the pod's version, so there is only one when the message is another,
  * only a few are on their way at a time, in the background, and none for a pod that is on its
  * way itself.  Others' comings and goings change the figures of a message all the time: when
- * the reasons are the same, the latest figures are told after FIGURES_MS, and each time later.
+ * the reasons are the same, the latest figures are told after FIGURES_MS, and each time later; so
+ * is what the server refused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -84,8 +85,8 @@ static void tell_soon(struct scheduler *s, struct task *task)
 	log_info(s->log, "pod waits", LOG_STR("pod", task->key), LOG_STR("why", task->message));
 	add_event(s, task, true, "FailedScheduling", "Scheduling", task->message);
 	task->said = task->told;
-	if (!task->next)
-		join_ring(&s->untold, task);
+	if (!task->next && !task->telling)
+		join_ring(&s->untold, task); /* else when what is on its way is answered */
 	scheduler_kick(s);
 }
 
@@ -235,21 +236,42 @@ static void await_version(struct scheduler *s, struct task *task, const struct j
 		task->stale = true;
 }
 
+/* What was written stands there, unless something else was said meanwhile; if it was refused it
+ * goes again after a while, for nothing need happen that has the pod refused once more. */
+static void written(struct scheduler *s, struct task *task, bool done)
+{
+	if (!done)
+		task->said = 0;
+	if (task->next)
+		return;
+	if (task->message && task->told && task->told != task->writing) {
+		join_ring(&s->untold, task);
+	} else if (!done) {
+		tell_later(s, task);
+	} else {
+		free(task->message);
+		task->message = NULL;
+	}
+}
+
 static void told(void *context, const struct kube_write_result *result)
 {
 	struct task *task = context;
 	struct scheduler *s = task->scheduler;
 	struct pending_item *item = task_item(task);
+	enum kube_reason reason = result->reply->reason;
 
 	task->telling = NULL;
 	s->telling--;
-	if (result->reply->reason != KUBE_OK && result->reply->reason != KUBE_NOT_FOUND) {
-		task->told = 0; /* the next refusal tells it again */
+	if (reason == KUBE_OK) {
+		await_version(s, task, result->reply->body);
+		task->nomination_told =
+			json_str(result->reply->body, "status", "nominatedNodeName") != NULL;
+	} else if (reason != KUBE_NOT_FOUND) {
 		log_warn(s->log, "a pod cannot be told why it waits", LOG_STR("pod", task->key),
 			 LOG_STR("why", result->reply->message));
-	} else {
-		await_version(s, task, result->reply->body);
 	}
+	written(s, task, reason == KUBE_OK || reason == KUBE_NOT_FOUND);
 	if (task->again && item->added && item->place == PENDING_OUT)
 		come_back(s, task, item);
 	task->again = false;
@@ -339,9 +361,8 @@ static void tell(struct scheduler *s, struct task *task)
 				    .background = true,
 				    .done = told,
 				    .context = task };
-	free(task->message);
-	task->message = NULL;
-	task->nomination_told = task->nominated != NULL;
+	task->writing = task->told;
+	task->nomination_told = task->nomination_told || task->nominated;
 	if (kube_write(s->client, &write, &task->telling, &err) == 0) {
 		s->telling++;
 		return;

@@ -59,6 +59,7 @@ struct task {
 	struct kube_writing *telling; /* a write of its status on its way, or NULL */
 	uint64_t told;		      /* hash of what was to be told last; 0: nothing */
 	uint64_t said;		      /* ... and of what was an event last */
+	uint64_t writing;	      /* hash of what is on its way, with `telling` */
 	uint64_t gist;		      /* of `told`: the same for other figures */
 	uint64_t due_ms;	      /* only then is it told; 0: at once */
 	uint8_t figures;	      /* how often nothing but figures was told */

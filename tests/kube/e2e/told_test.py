@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pods are told why they wait by a server that refuses to write it, or takes its time.
+
+cluster: --nodes 1 --gpus 8 --history
+"""
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+# pylint: disable=wrong-import-position
+from harness.check import check, main, test  # noqa: E402
+from harness.proxy import FaultProxy  # noqa: E402
+from harness.scene import claimed, make_claim  # noqa: E402
+from harness.scheduler import (  # noqa: E402
+    Scheduler,
+    delete_pod,
+    delete_pods,
+    install_kinds,
+    make_pod,
+    wait_message,
+)
+
+UPSTREAM = Path(os.environ["KUBE_DIR"]) / "scheduler.kubeconfig"
+SLOW_S = 120
+
+
+@contextlib.contextmanager
+def behind(script):
+    """A scheduler behind a proxy with that script."""
+    with FaultProxy(UPSTREAM, script) as proxy:
+        with Scheduler(kubeconfig=proxy.kubeconfig) as scheduler:
+            yield scheduler
+            delete_pods()
+
+
+@test
+def what_the_server_refused_is_told_later():
+    """Nothing happens meanwhile that would have the pod decided on again."""
+    with behind("on resource=pods/status nth=1 answer=409") as scheduler:
+        make_pod("large", gpus=9)
+        wait_message("large", "0/1 nodes are available")
+        check("cannot be told why it waits" in scheduler.log(), "nothing was refused")
+
+
+@test
+def a_pod_is_told_one_thing_at_a_time():
+    """What it waits for is another while a slow server is being told, and then it goes."""
+    with behind("on resource=pods/status delay=14s"):
+        make_claim("slow", {"count": 1}, gangRef="slow", gangMinMembers=4)
+        claimed("slow-0", "slow")
+        time.sleep(2)  # until it is on its way
+        claimed("slow-1", "slow")
+        wait_message("slow-0", "waits for 3 more", timeout_s=SLOW_S)
+        delete_pod("slow-0")
+        wait_message("slow-1", "waits for 3 more", timeout_s=SLOW_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main(install_kinds))
