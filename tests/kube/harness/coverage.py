@@ -41,6 +41,8 @@ KINDS = (
     "taint NoExecute",
     "only PreferNoSchedule, which rejects nothing",
     "pods with a priority",
+    "overhead",
+    "resources of the pod",
     "pods without a node",
 )
 COUNTED = re.compile(r"(\d+) ([^\d,][^,]*)")
@@ -87,6 +89,9 @@ def _count_case(counts, case):
         counts[f"operator {min(operators)}"] += by_node
     if not operators and "nodeSelector" in spec:
         counts["node selector"] += by_node
+    for field, kind in (("overhead", "overhead"), ("resources", "resources of the pod")):
+        if field in spec:
+            counts[kind] += rejected.get("cpu", 0) + rejected.get("memory", 0)
     if "priority" in spec:
         counts["pods with a priority"] += 1
     if not case["feasible"]:

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from .client import Client
 from .coverage import read_nodes, read_reasons
-from .worlds import PRIORITIES
+from .worlds import OVERHEAD, PRIORITIES, SANDBOX
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
@@ -27,6 +27,7 @@ STORAGE = {
     "VolumeAttachment": "/apis/storage.k8s.io/v1/volumeattachments",
 }
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+SANDBOXES = "/apis/node.k8s.io/v1/runtimeclasses"
 ANSWER_TIMEOUT_S = 60
 NO_PLUGINS = {"disabled": [{"name": "*"}]}
 UNBOUND = "fieldSelector=spec.nodeName%3D"
@@ -90,6 +91,9 @@ class Oracle:
         self.held = []
         for name, value in PRIORITIES.items():
             self._must(self.client.post(CLASSES, {"metadata": {"name": name}, "value": value}))
+        sandbox = {"metadata": {"name": SANDBOX}, "handler": SANDBOX}
+        sandbox["overhead"] = {"podFixed": OVERHEAD}
+        self._must(self.client.post(SANDBOXES, sandbox))
 
     def _must(self, answer):
         if answer.code not in (200, 201):

@@ -21,6 +21,9 @@ TAINTS = [("dedicated", "gpu"), ("dedicated", "web"), ("spot", "")]
 GPU = "nvidia.com/gpu"
 # Name -> priority; the API server writes the number into each pod of a class.
 PRIORITIES = {"parity-low": -10, "parity-high": 1000}
+# Likewise, of a RuntimeClass, what each pod takes beside its containers.
+SANDBOX = "parity-sandbox"
+OVERHEAD = {"cpu": "500m", "memory": "1Gi"}
 FEATURES = (
     "resources",
     "taints",
@@ -115,6 +118,11 @@ def _resources(rng):
     return {"requests": requests, "limits": limits}
 
 
+def _pod_resources(rng):
+    """Of the pod as a whole: no less than its containers ask for, at most two of _resources()."""
+    return {"requests": {"cpu": f"{rng.choice([3, 4])}", "memory": f"{rng.choice([6, 8])}Gi"}}
+
+
 def _port(rng):
     port = {"containerPort": 80, "hostPort": rng.choice([8080, 9090])}
     if rng.random() < 0.4:
@@ -190,6 +198,10 @@ class Maker:
             # One that stays counts beside the others, not instead of them.
             first.update({"restartPolicy": "Always"} if rng.random() < 0.5 else {})
             spec["initContainers"] = [first]
+        if self._has("resources", 0.1):
+            spec.update(runtimeClassName=SANDBOX, overhead=OVERHEAD)
+        if self._has("resources", 0.1):
+            spec["resources"] = _pod_resources(rng)
         if self._has("selector", 0.25):
             key = rng.choice(list(KEYS))
             spec["nodeSelector"] = {key: rng.choice(KEYS[key])}
