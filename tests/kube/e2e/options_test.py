@@ -54,6 +54,7 @@ METRICS = {
     "gpu_scheduler_attempts_total": "counter",
     "gpu_scheduler_leader": "gauge",
     "gpu_scheduler_lock_writes_total": "counter",
+    "gpu_scheduler_lock_conflicts_total": "counter",
     "gpu_scheduler_locks_held": "gauge",
 }
 
@@ -335,6 +336,23 @@ def one_that_is_told_to_stop_hands_the_lease_back():
         delete_pod("led")
     with scheduling():
         pass
+
+
+@test
+def what_is_not_said_has_its_default():
+    """One leads by election, and port 8080 has health and metrics."""
+    words = ["--kubeconfig", FOLDER / "scheduler.kubeconfig"]
+    with socket.socket() as each:
+        with contextlib.suppress(OSError):  # or somebody else has it
+            each.bind(("", 8080))
+            each.listen()
+        done = subprocess.run(
+            [PROGRAM, "run", *map(str, words)], capture_output=True, text=True, check=False,
+            timeout=60,
+        )
+    equal(done.returncode, USAGE, done.stderr)
+    check(":8080" in done.stderr and "--health-addr" in done.stderr, done.stderr)
+    check("leader_election=gpu-scheduler\n" in done.stderr, done.stderr)
 
 
 @test

@@ -4,7 +4,7 @@
 topology spread that is not required. The scheduler packs, so without a preference every pod would
 go where another one is.
 
-cluster: --nodes 4 --gpus 8
+cluster: --nodes 4 --gpus 8 --history
 """
 import sys
 from pathlib import Path
