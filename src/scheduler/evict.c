@@ -25,7 +25,9 @@ void victim_free(struct victim *victim)
 	free(victim->uid);
 	free(victim->namespace);
 	free(victim->name);
-	free(victim->preemptor);
+	free(victim->preemptor.uid);
+	free(victim->preemptor.namespace);
+	free(victim->preemptor.name);
 	free(victim);
 }
 
@@ -41,8 +43,11 @@ struct victim *victim_new(struct scheduler *s, const struct pod *pod, const stru
 	victim->uid = strdup(pod->uid);
 	victim->namespace = strdup(object->namespace);
 	victim->name = strdup(object->name);
-	victim->preemptor = strdup(preemptor->key);
-	if (victim->uid && victim->namespace && victim->name && victim->preemptor)
+	victim->preemptor.uid = strdup(preemptor->uid);
+	victim->preemptor.namespace = strdup(preemptor->namespace);
+	victim->preemptor.name = strdup(preemptor->name);
+	if (victim->uid && victim->namespace && victim->name && victim->preemptor.uid &&
+	    victim->preemptor.namespace && victim->preemptor.name)
 		return victim;
 	victim_free(victim);
 	return NULL;
@@ -51,22 +56,30 @@ struct victim *victim_new(struct scheduler *s, const struct pod *pod, const stru
 static void tell(const struct victim *victim)
 {
 	struct scheduler *s = victim->scheduler;
+	struct strbuf by CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct strbuf note CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct err err = ERR_INIT;
+	struct kube_object_ref preemptor = { .api_version = "v1",
+					     .kind = "Pod",
+					     .namespace = victim->preemptor.namespace,
+					     .name = victim->preemptor.name,
+					     .uid = victim->preemptor.uid };
 	struct kube_event event = { .regarding = { .api_version = "v1",
 						   .kind = "Pod",
 						   .namespace = victim->namespace,
 						   .name = victim->name,
 						   .uid = victim->uid },
+				    .related = &preemptor,
 				    .reason = "Preempted",
 				    .action = "Preempting" };
 
-	strbuf_addf(&note, "Preempted by pod %s", victim->preemptor);
+	strbuf_addf(&by, "%s/%s", preemptor.namespace, preemptor.name);
+	strbuf_addf(&note, "Preempted by pod %s", by.s);
 	event.note = note.s;
 	if (kube_events_add(s->events, &event, &err) < 0)
 		log_warn(s->log, "an event cannot be sent", LOG_STR("why", err.text));
 	log_info(s->log, "pod preempted", LOG_STR("namespace", victim->namespace),
-		 LOG_STR("pod", victim->name), LOG_STR("by", victim->preemptor));
+		 LOG_STR("pod", victim->name), LOG_STR("by", by.s));
 }
 
 static bool is_gone(const struct kube_write_result *result)

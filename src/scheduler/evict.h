@@ -14,9 +14,11 @@ struct task;
 struct victim {
 	struct scheduler *scheduler;
 	char *uid, *namespace, *name;
-	char *preemptor; /* "namespace/name", for people */
-	bool ending;	 /* it is going already */
-	bool deleting;	 /* its deletion is on its way: `writing` */
+	struct {
+		char *uid, *namespace, *name;
+	} preemptor;
+	bool ending;   /* it is going already */
+	bool deleting; /* its deletion is on its way: `writing` */
 	struct kube_writing *writing;
 	struct nomination *nomination;
 	/* The server refuses; not from inside victim_ask().  Frees the victim. */

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.check import check, equal, eventually, test  # noqa: E402
 from harness.scene import (  # noqa: E402
     ADMIN,
+    EVENTS,
     MERGE,
     PODS,
     RUNNING,
@@ -103,6 +104,10 @@ def the_least_important_goes_and_is_told():
         wait_gone("cheap")
         equal(left(), ["gpu-0", "gpu-2"])
         wait_event("cheap", "Preempted", "Preempted by pod default/urgent")
+        found = ADMIN.get(EVENTS).json["items"]
+        found = [e for e in found if e["reason"] == "Preempted"]
+        (event,) = [e for e in found if e["regarding"]["name"] == "cheap"]
+        equal((event["related"]["kind"], event["related"]["name"]), ("Pod", "urgent"))
         # Equals are left alone.
         make_pod("equal", gpus=8, priorityClassName="middle")
         message = wait_message("equal", "0/3 nodes are available")
