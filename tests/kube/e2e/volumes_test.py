@@ -5,17 +5,21 @@
 cluster: --nodes 3 --gpus 4 --history --controllers=*
 """
 import sys
+import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
-from harness.check import equal, eventually, main, test  # noqa: E402
+from harness.check import check, equal, eventually, main, test  # noqa: E402
 from harness.client import as_identity  # noqa: E402
 from harness.scheduler import (  # noqa: E402
     MERGE,
+    Scheduler,
     create,
     delete_pod,
+    delete_pods,
+    entries,
     entries_of,
     get_pod,
     install_kinds,
@@ -31,6 +35,10 @@ CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 GPU_CLAIMS = "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims"
 SELECTED = "volume.kubernetes.io/selected-node"
 DRIVER = "disk.example"
+QUIET_S = 3
+# Fewer would mean that the scheduler does not do what is to be interrupted.
+WRITES_MIN = 6
+WRITES_MAX = 40
 
 
 def prepare():
@@ -232,6 +240,59 @@ def a_node_attaches_no_more_than_it_can():
         wait_selected("each-3")
         provision("each-3")
         wait_bound("each-3")
+
+
+def is_selected(name):
+    """Whether a node was selected for the claim."""
+    return SELECTED in ADMIN.get(f"{CLAIMS}/{name}").json["metadata"].get("annotations", {})
+
+
+def crash_after(writes):
+    """Whether a scheduler that dies after so many writes got that far with the two pods."""
+    scheduler = Scheduler("--stop-after-writes", writes, name=f"crash-{writes}")
+    since = [None]
+
+    def over():
+        if scheduler.process.poll() is not None:
+            return True
+        if "nodeName" not in get_pod("disk")["spec"] or not is_selected(f"made-{writes}"):
+            since[0] = None
+            return False
+        since[0] = since[0] or time.monotonic()
+        return time.monotonic() - since[0] > QUIET_S
+
+    eventually(over, f"{scheduler.name} has died or is done", 90)
+    if scheduler.process.poll() is None:
+        scheduler.stop()
+        return False
+    scheduler.wait_end()
+    return True
+
+
+@test
+def whatever_write_was_the_last_the_volumes_come_with_their_pods():
+    for writes in range(1, WRITES_MAX):
+        disk, made = f"disk-{writes}", f"made-{writes}"
+        make_disk(disk, "gpu-2")
+        make_claim(disk)
+        make_claim(made, "made")
+        make_pod("disk", gpus=1, volumes=uses(disk))
+        make_pod("made", gpus=1, volumes=uses(made))
+        died = crash_after(writes)
+        with Scheduler(name=f"after-{writes}"):
+            equal(wait_bound("disk")["spec"]["nodeName"], "gpu-2")
+            equal(ADMIN.get(f"{CLAIMS}/{disk}").json["spec"]["volumeName"], disk)
+            node = wait_selected(made)
+            provision(made, nodes=[node])
+            equal(wait_bound("made")["spec"]["nodeName"], node)
+            for name in ("disk", "made"):
+                equal(len(entries_of(get_pod(name))), 1, f"locks of {name}")
+            delete_pods()
+            eventually(lambda: not entries(), "all locks are gone")
+        if not died:
+            break
+    check(WRITES_MIN <= writes < WRITES_MAX - 1, f"{writes} writes")
+    print(f"# {writes} writes")
 
 
 if __name__ == "__main__":
