@@ -192,6 +192,7 @@ static void decide_task(struct scheduler *s, struct task *task)
 		return;
 	}
 	if (rc < 0) {
+		meters_wrong(s->meters, rc == -ENOMEM ? METERS_ERROR : METERS_UNSCHEDULABLE);
 		refuse_wrong(s, task, rc, &err);
 		return;
 	}

@@ -233,6 +233,12 @@ void meters_decided(struct meters *m, const char *strategy, enum meters_result r
 	metric_observe(m->metrics[PLACEMENT], METRIC_NO_LABELS, seconds);
 }
 
+void meters_wrong(struct meters *m, enum meters_result result)
+{
+	if (m)
+		metric_inc(m->metrics[ATTEMPTS], &results[result], 1);
+}
+
 void meters_gang(struct meters *m, enum meters_result result)
 {
 	if (m)

@@ -61,6 +61,8 @@ void meters_free(struct meters *m); /* what it counted stays in the registry */
 void meters_decided(struct meters *m, const char *strategy, enum meters_result result,
 		    uint32_t node, double seconds);
 void meters_gang(struct meters *m, enum meters_result result);
+/* A pod was refused before it came to a decision: for what it is, or for want of memory. */
+void meters_wrong(struct meters *m, enum meters_result result);
 
 /* A Binding was answered, whatever the answer ("done", ...: few). */
 void meters_binding(struct meters *m, const char *outcome, double seconds);

@@ -111,6 +111,8 @@ TEST(a_decision_is_counted_by_strategy_result_and_domain)
 	CHECK_INT(value(&s, name, METRIC_LABELS("gang", "error", "")), 1);
 	CHECK_INT(value(&s, "gpu_scheduler_attempts_total", METRIC_LABELS("scheduled")), 2);
 	CHECK_INT(value(&s, "gpu_scheduler_attempts_total", METRIC_LABELS("error")), 1);
+	meters_wrong(s.meters, METERS_ERROR);
+	CHECK_INT(value(&s, "gpu_scheduler_attempts_total", METRIC_LABELS("error")), 2);
 	CHECK_INT(value(&s, "topology_scheduler_placement_duration_seconds", METRIC_NO_LABELS), 4);
 }
 
@@ -290,6 +292,7 @@ TEST(decisions_are_bounded)
 TEST(nobody_needs_meters)
 {
 	meters_decided(NULL, NULL, METERS_ERROR, NODE_NONE, 0);
+	meters_wrong(NULL, METERS_ERROR);
 	meters_gang(NULL, METERS_ERROR);
 	meters_binding(NULL, "done", 0);
 	meters_bound(NULL, 0);

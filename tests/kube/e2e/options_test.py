@@ -231,6 +231,23 @@ def health_and_metrics_are_served():
               len({l.split()[2] for l in text.splitlines() if l.startswith("# TYPE")}), "types")
 
 
+def attempts(scheduler, result):
+    """So many of its decisions have ended like this."""
+    start = f'gpu_scheduler_attempts_total{{result="{result}"}} '
+    lines = scheduler.get("/metrics")[1].splitlines()
+    return next(int(line[len(start) :]) for line in lines if line.startswith(start))
+
+
+@test
+def a_pod_that_is_wrong_is_an_attempt_too():
+    with scheduling() as scheduler:
+        equal(attempts(scheduler, "unschedulable"), 0)
+        claimed("lost", "nowhere")
+        wait_message("lost", "nowhere")
+        equal(attempts(scheduler, "unschedulable"), 1)
+        equal(attempts(scheduler, "error"), 0)
+
+
 @test
 def metrics_say_how_far_each_kind_is_followed():
     with scheduling() as scheduler:
