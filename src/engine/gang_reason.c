@@ -135,6 +135,12 @@ static void say_no_node(struct gang_planner *g)
 	}
 }
 
+/* Nodes are counted, room for members is not. */
+static const char *is_or_are(const struct gang_planner *g, uint32_t members)
+{
+	return g->node_members == 1 && members != 1 ? "are" : "is";
+}
+
 /* What there is, and by how much the limits make it less. */
 static void room_words(const struct gang_planner *g, const struct gang_room *room, char *words)
 {
@@ -150,10 +156,10 @@ static void room_words(const struct gang_planner *g, const struct gang_room *roo
 	else if (room->members < room->free_members)
 		snprintf(words, ROOM_WORDS_MAX,
 			 "there %s only %s, of which the limits per leaf allow %s",
-			 g->node_members == 1 ? "are" : "is", free, have);
+			 is_or_are(g, room->free_members), free, have);
 	else
-		snprintf(words, ROOM_WORDS_MAX, "there %s only %s",
-			 g->node_members == 1 ? "are" : "is", have);
+		snprintf(words, ROOM_WORDS_MAX, "there %s only %s", is_or_are(g, room->members),
+			 have);
 }
 
 /* Whether it has to wait for others to end, or for another cluster. */

@@ -110,6 +110,12 @@ TEST(preferred_rules_take_more_adjacent_leaves_then_scattered_ones)
 		  "gang of 5 needs 5 nodes with 8 free GPUs each; there are only 4 nodes");
 	CHECK_INT(f.result.by_verdict[FITS], 4);
 	CHECK_INT(f.result.by_verdict[NO_FREE_GPU], 28);
+	occupy(&f, "s1-l1-n3", 8);
+	occupy(&f, "s1-l1-n4", 8);
+	occupy(&f, "s1-l3-n3", 8);
+	REFUSED(&f, 2);
+	CHECK_STR(f.result.reason,
+		  "gang of 2 needs 2 nodes with 8 free GPUs each; there is only 1 node");
 }
 
 TEST(a_leaf_in_between_is_used_so_that_leaves_stay_adjacent)
