@@ -381,7 +381,7 @@ static int start_health(struct run *r, struct err *err)
 					  .context = r };
 
 	if (strcmp(options.addr, "none") == 0)
-		return 0;
+		return options_check_unserved(r->metrics_addr, err);
 	return options_name_addr(health_new(&options, &r->health, err), "health-addr", err);
 }
 

@@ -323,7 +323,7 @@ static int start_health(struct webhook *w, struct err *err)
 						.context = w };
 
 	if (strcmp(w->health_addr, "none") == 0)
-		return 0;
+		return options_check_unserved(w->metrics_addr, err);
 	return options_name_addr(health_new(&options, &w->health, err), "health-addr", err);
 }
 

@@ -274,6 +274,20 @@ def metrics_can_have_a_port_of_their_own():
 
 
 @test
+def metrics_without_health_are_not_dropped_in_silence():
+    for role in ("run", "webhook"):
+        done = subprocess.run(
+            [PROGRAM, role, "--health-addr", "none", "--metrics-addr", "127.0.0.1:0"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        check(done.returncode != 0, f"{role} goes on")
+        check("--health-addr none serves no metrics" in done.stderr, done.stderr)
+
+
+@test
 def metrics_are_valid():
     if not shutil.which("promtool"):
         skip("promtool is not installed")
