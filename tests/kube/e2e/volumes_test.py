@@ -37,7 +37,7 @@ SELECTED = "volume.kubernetes.io/selected-node"
 DRIVER = "disk.example"
 QUIET_S = 3
 # Fewer would mean that the scheduler does not do what is to be interrupted.
-WRITES_MIN = 6
+WRITES_MIN = 4
 WRITES_MAX = 40
 
 
@@ -45,7 +45,8 @@ def prepare():
     """Classes of local disks and of such as are made: both wait for their first consumer."""
     install_kinds()
     wait_accounts()
-    for name, provisioner in (("local", "kubernetes.io/no-provisioner"), ("made", DRIVER)):
+    none = "kubernetes.io/no-provisioner"
+    for name, provisioner in (("local", none), ("last", none), ("made", DRIVER)):
         create(
             "/apis/storage.k8s.io/v1/storageclasses",
             {
@@ -56,13 +57,13 @@ def prepare():
         )
 
 
-def make_disk(name, node):
+def make_disk(name, node, storage_class="local"):
     """A volume on one node."""
     here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     spec = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
-        "storageClassName": "local",
+        "storageClassName": storage_class,
         "local": {"path": "/disk"},
         "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
     }
@@ -272,9 +273,9 @@ def crash_after(writes):
 @test
 def whatever_write_was_the_last_the_volumes_come_with_their_pods():
     for writes in range(1, WRITES_MAX):
-        disk, made = f"disk-{writes}", f"made-{writes}"
-        make_disk(disk, "gpu-2")
-        make_claim(disk)
+        disk, made = f"last-{writes}", f"made-{writes}"
+        make_disk(disk, "gpu-2", "last")
+        make_claim(disk, "last")
         make_claim(made, "made")
         make_pod("disk", gpus=1, volumes=uses(disk))
         make_pod("made", gpus=1, volumes=uses(made))
