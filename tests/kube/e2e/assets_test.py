@@ -19,10 +19,10 @@ from harness.check import check, equal, main, test  # noqa: E402
 OWN = ("KUBE_ASSETS", "KUBEBUILDER_ASSETS", "KUBE_VERSION")
 
 
-def fake(folder, version):
+def fake(folder, version, *names):
     """A folder with programs that only know their version."""
-    folder.mkdir(parents=True)
-    for name in ("etcd", "kube-apiserver", "kubectl"):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names or ("etcd", "kube-apiserver", "kubectl"):
         (folder / name).write_text(f"#!/bin/sh\necho Kubernetes v{version}.1\n", encoding="utf-8")
         (folder / name).chmod(0o755)
 
@@ -69,6 +69,22 @@ def the_cache_comes_next():
         cached = Path(folder, "gpu-scheduler", "kube", version)
         fake(cached, pinned.parent.name)
         equal(assets(folder, pinned.parent.name).stdout.strip(), str(cached))
+
+
+@test
+def helm_is_beside_them_or_has_a_folder_of_its_own():
+    words = (HERE / "tools/helm/go.mod").read_text(encoding="utf-8").split()
+    version = words[words.index("helm.sh/helm/v3") + 1]
+    with tempfile.TemporaryDirectory() as folder:
+        mine = Path(folder, "mine")
+        fake(mine, "1.30")
+        done = assets(folder, "helm", KUBE_ASSETS=str(mine))
+        check(done.returncode == 1 and "a folder with helm, or" in done.stderr, done.stderr)
+        cached = Path(folder, "gpu-scheduler", "kube", f"helm-{version}")
+        fake(cached, "1.30", "helm")
+        equal(assets(folder, "helm", KUBE_ASSETS=str(mine)).stdout.strip(), str(cached))
+        fake(mine, "1.30", "helm")
+        equal(assets(folder, "helm", KUBE_ASSETS=str(mine)).stdout.strip(), str(mine))
 
 
 @test

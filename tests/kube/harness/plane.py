@@ -96,18 +96,21 @@ class ControlPlane:
         nodes=0,
         gpus=8,
         history=False,
+        bare=False,
         flags=(),
     ):
         """scheduler: None, or a dict with fields of KubeSchedulerConfiguration;
         controllers: None, or what kube-controller-manager takes as --controllers;
         nodes: how many simulated kubelets, gpu-0, gpu-1..., with so many gpus each;
-        history: keep all of it, readable; flags: more of them for kube-apiserver."""
+        history: keep all of it, readable; bare: leave out what deploy/rbac has;
+        flags: more of them for kube-apiserver."""
         self.assets = Path(assets)
         self.folder = Path(folder)
         self.scheduler = scheduler
         self.controllers = controllers
         self.nodes = [f"gpu-{number}" for number in range(nodes)]
         self.gpus = gpus
+        self.bare = bare
         self.apiserver_flags = list(flags)
         if history:
             self.apiserver_flags += HISTORY_FLAGS
@@ -134,7 +137,8 @@ class ControlPlane:
         self._make_identities()
         self._start_apiserver()
         self._wait_ready()
-        self.kubectl("create", "--validate=false", "-f", DEPLOY / "rbac")
+        if not self.bare:
+            self.kubectl("create", "--validate=false", "-f", DEPLOY / "rbac")
         if self.controllers is not None:
             self._start_controllers()
         if self.nodes:
