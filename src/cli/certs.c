@@ -2,6 +2,7 @@
 /* certs.c - `gpu-scheduler certs`: the webhook's certificate, made and renewed. */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -36,6 +37,8 @@ struct certs_run {
 	char service_name[256], service_long[288];
 	uv_loop_t loop;
 	uv_timer_t timer;
+	uv_signal_t terminate, interrupt;
+	bool stopping;
 	struct log log;
 	struct kube_config *config;
 	struct kube_client *client;
@@ -227,9 +230,24 @@ static void on_client_closed(void *context)
 static void stop(struct certs_run *r)
 {
 	uv_close((uv_handle_t *)&r->timer, NULL);
+	uv_close((uv_handle_t *)&r->terminate, NULL);
+	uv_close((uv_handle_t *)&r->interrupt, NULL);
 	if (r->client)
 		kube_client_close(r->client, on_client_closed, NULL);
 	r->client = NULL;
+}
+
+/* A round that has begun is ended first: it may have told one configuration of two. */
+static void on_signal(uv_signal_t *signal, int number)
+{
+	struct certs_run *r = signal->data;
+
+	if (r->stopping)
+		return;
+	r->stopping = true;
+	log_info(&r->log, "stopping", LOG_STR("signal", strsignal(number)));
+	if (!r->keep)
+		stop(r);
 }
 
 /* The round is over, but its memory must not go before this returns. */
@@ -239,7 +257,7 @@ static void on_over(uv_timer_t *timer)
 
 	certs_keep_free(r->keep);
 	r->keep = NULL;
-	if (!r->every_hours)
+	if (!r->every_hours || r->stopping)
 		stop(r);
 	else
 		uv_timer_start(&r->timer, on_timer, r->exit_code == CLI_OK ? LOOK_MS : AGAIN_MS,
@@ -343,6 +361,16 @@ static int prepare(struct certs_run *r, struct err *err)
 	return order_names(r, &r->options.order, err);
 }
 
+/* In a container nobody else ends the first process: without a handler the signal is lost. */
+static void watch_signal(struct certs_run *r, uv_signal_t *signal, int number)
+{
+	uv_signal_init(&r->loop, signal);
+	signal->data = r;
+	if (r->every_hours)
+		uv_signal_start(signal, on_signal, number);
+	uv_unref((uv_handle_t *)signal);
+}
+
 static void run(struct certs_run *r)
 {
 	struct err err = ERR_INIT;
@@ -350,6 +378,8 @@ static void run(struct certs_run *r)
 	uv_loop_init(&r->loop);
 	uv_timer_init(&r->loop, &r->timer);
 	r->timer.data = r;
+	watch_signal(r, &r->terminate, SIGTERM);
+	watch_signal(r, &r->interrupt, SIGINT);
 	if (prepare(r, &err) < 0) {
 		r->exit_code = complain(err.text);
 		stop(r);

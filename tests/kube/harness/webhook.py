@@ -73,7 +73,8 @@ def certs(*options):
 
 @contextlib.contextmanager
 def keeping(*options):
-    """`gpu-scheduler certs` until the end of the block; where it says what it does."""
+    """`gpu-scheduler certs` until the end of the block, after which it has gone without
+    complaint; where it says what it does."""
     command = [PROGRAM, "certs", "-n", "gpu-scheduler", "--kubeconfig", certs_kubeconfig()]
     parent = os.getpid()
     log_file = FOLDER / f"certs-{next(NUMBERS)}.log"
@@ -89,6 +90,8 @@ def keeping(*options):
     try:
         yield log_file
         equal(process.poll(), None, log_file.read_text(encoding="utf-8")[-2000:])
+        process.send_signal(signal.SIGTERM)
+        equal(process.wait(60), 0, log_file.read_text(encoding="utf-8")[-2000:])
     finally:
         process.kill()
         process.wait()
@@ -104,9 +107,9 @@ def bundles():
     return found
 
 
-def mount():
+def mount(secret=SECRET):
     """The Secret as the kubelet mounts it: a folder behind a link that is swapped."""
-    data = ALICE.get(SECRET).json["data"]
+    data = ALICE.get(secret).json["data"]
     volume = FOLDER / "certs"
     fresh = volume / f"..data-{next(NUMBERS)}"
     fresh.mkdir(parents=True)
