@@ -154,8 +154,9 @@ main() {
 	store "$folder" "$namespace"
 	[ "$told" != 0 ] || cat <<TEXT
 No webhook configuration $CONFIGURATION calls the service $SERVICE of the
-namespace $namespace: start the webhook, then kubectl apply -f
-deploy/webhook/configuration.yaml (with that namespace in it) and run this again.
+namespace $namespace yet.  Installed there, the chart takes the Secret as it is.  Without
+the chart, start the webhook, then kubectl apply -f deploy/webhook/configuration.yaml
+(with that namespace in it) and run this again.
 TEXT
 }
 
