@@ -84,6 +84,21 @@ def tests_that_run_at_once_are_counted_together():
 
 
 @test
+def a_test_that_lacks_a_program_fails_and_the_others_run():
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, "lacks_test.sh"), Path(folder, "other_test.sh")]
+        for path in paths:
+            more = "# programs: nothing\n" if path == paths[0] else ""
+            path.write_text(HEADER + more + "echo 1..1; echo ok 1\n", encoding="utf-8")
+            path.chmod(0o755)
+        env = {**os.environ, "E2E_LOG": str(Path(folder, "log"))}
+        command = [HERE / "run", *paths]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        equal((done.stdout.splitlines()[-1], done.returncode), ("1 passed, 1 failed", 1))
+        check("nothing is not pinned" in done.stderr, done.stderr)
+
+
+@test
 def the_output_of_a_failed_test_is_kept():
     with tempfile.TemporaryDirectory() as folder:
         _, errors, _ = run(folder, "echo 1..1; echo 'why it fails' >&2; echo not ok 1; exit 1")
