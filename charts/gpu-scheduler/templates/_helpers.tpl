@@ -39,7 +39,8 @@ What is replaced stands there as it stands here; tests/kube/e2e/chart_test.py fi
 What the API server is to trust, in base64, or nothing.  In every mode it is what the Secret
 says, if there is one, whoever made it: so neither an install nor an upgrade nor another mode
 leaves the webhook untrusted, and what has been renewed since stays.  The Secret itself is no
-object of the chart: Helm would neither take one that it has not made nor keep its key.
+object of the chart: Helm takes none that it has not made, and copies what is in its own into
+every revision.
 */ -}}
 {{- define "gpu-scheduler.ca-bundle" -}}
 {{- $name := "gpu-scheduler-webhook-cert" -}}
@@ -50,11 +51,12 @@ object of the chart: Helm would neither take one that it has not made nor keep i
 {{- $bundle = b64enc .Values.webhook.certs.caBundle -}}
 {{- end -}}
 {{- /* `helm template` sees no cluster, and there is nothing to be said about it. */ -}}
-{{- if and (eq .Values.webhook.certs.mode "secret") (lookup "v1" "Namespace" "" "kube-system") -}}
+{{- $seen := lookup "v1" "Namespace" "" "kube-system" -}}
+{{- if and (eq .Values.webhook.certs.mode "secret") (not $bundle) $seen -}}
 {{- if not $secret -}}
 {{- printf "there is no Secret %s/%s: make it by hack/gen-webhook-certs.sh %s, or set %s"
       $namespace $name $namespace "webhook.certs.mode to certs or cert-manager" | fail -}}
-{{- else if not $bundle -}}
+{{- else -}}
 {{- printf "Secret %s/%s has no ca.crt: set webhook.certs.caBundle to what has signed it"
       $namespace $name | fail -}}
 {{- end -}}

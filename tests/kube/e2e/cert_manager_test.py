@@ -51,7 +51,7 @@ def issued(namespace, before=""):
         good = found["data"]["tls.crt"] not in ("", before)
         return found if good and bundles() == {found["data"].get("ca.crt")} else None
 
-    return eventually(now, "a certificate that is trusted")
+    return eventually(now, "a certificate that is trusted", timeout_s=300)
 
 
 def names_in(found):

@@ -163,6 +163,12 @@ def the_secret_of_the_script_is_taken_as_it_is():
     upgrade(HOME, mode="secret")
     equal(secret(HOME), before)
     equal(bundles(), {before["data"]["ca.crt"]})
+    other = FOLDER / "pki/ca.crt"
+    upgrade(HOME, "--set-file", f"webhook.certs.caBundle={other}", mode="secret")
+    said = base64.b64encode(other.read_bytes()).decode()
+    equal(bundles(), {said}, "what is said goes before what is found")
+    upgrade(HOME, mode="secret")
+    equal((secret(HOME), bundles()), (before, {before["data"]["ca.crt"]}))
     # Four of ours; the webhook, whom nobody answers for yet, is not asked about them.
     wait_pods(HOME, 4)
     reach(HOME)
