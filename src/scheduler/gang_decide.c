@@ -432,15 +432,16 @@ static bool make_room(struct muster *m, uint32_t members, uint8_t leaf_rules)
 	return how != PREEMPT_NOBODY;
 }
 
-/* Another scheduler may have locked GPUs for a member: what becomes of that is seen. */
+/* Another scheduler may have locked GPUs for a member: what becomes of that is seen.  Nor can
+ * nodes help where memory is short. */
 static void cannot_plan(struct muster *m, int rc, const struct err *err)
 {
 	struct scheduler *s = m->scheduler;
 
-	if (rc == -EEXIST)
+	if (rc == -EEXIST || rc == -ENOMEM)
 		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
 	else
-		refuse_gang(s, m->gang, NULL, NULL, rc == -ENOMEM ? "out of memory" : err->text);
+		refuse_gang(s, m->gang, NULL, NULL, err->text);
 }
 
 static void place_whole(struct muster *m)

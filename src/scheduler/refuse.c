@@ -161,22 +161,19 @@ static void park_gang(struct scheduler *s, struct gang *gang, const struct reque
 	pending_refused(s->pending, &gang->unit.item, 0, wakes | WAKES_ALWAYS, now_ms(s));
 }
 
-static void tell_gang(struct scheduler *s, const struct gang *gang, const char *reason,
-		      uint64_t gist)
+/* Whether it is told why its gang waits; not if it is wrong itself. */
+static bool hears(const struct task *task)
 {
-	for (size_t i = 0; *reason && i < gang->tasks.len; i++) {
-		struct task *task = gang->tasks.items[i];
-
-		if (!task->flight && !task->wrong)
-			report_refused(s, task, reason, gist);
-	}
+	return !task->flight && !task->wrong;
 }
 
 void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
 		 const uint32_t *by_verdict, const char *reason)
 {
 	park_gang(s, gang, r, by_verdict ? wakes_of(by_verdict) | WAKES_CARD : 0);
-	tell_gang(s, gang, reason, hash_sentence(reason, 1));
+	for (size_t i = 0; *reason && i < gang->tasks.len; i++)
+		if (hears(gang->tasks.items[i]))
+			report_waits(s, gang->tasks.items[i], reason, false);
 }
 
 void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *r)
@@ -185,8 +182,11 @@ void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *
 
 	explain(s, r, asked_hash(&s->asked, r));
 	park_gang(s, gang, gang->kinds.len == 1 ? r : NULL, s->refusal.wakes);
-	strbuf_addf(&message, "no room for a further member of its gang: %s",
+	strbuf_addf(&message, "%s There is no room for a further member of its gang.",
 		    s->refusal.message.s);
 	/* The nearest node is another with every try, but no news. */
-	tell_gang(s, gang, message.s, hash_bytes("extra", 5, s->refusal.gist));
+	for (size_t i = 0; i < gang->tasks.len; i++)
+		if (hears(gang->tasks.items[i]))
+			report_refused(s, gang->tasks.items[i], message.s,
+				       hash_bytes("extra", 5, s->refusal.gist));
 }

@@ -135,8 +135,6 @@ static void waits(struct scheduler *s, struct task *task, const char *message, u
 	uint64_t hash = hash_bytes(message, strlen(message), is_error ? 3 : 1);
 	bool figures = task->told && gist == task->gist && is_error == task->message_is_error;
 
-	if (*message)
-		claims_waits(s->claims, task->uid, message, false);
 	if (!*message || hash == task->told)
 		return;
 	free(task->message);
@@ -154,30 +152,55 @@ static void waits(struct scheduler *s, struct task *task, const char *message, u
 	tell_soon(s, task);
 }
 
-void report_waits(struct scheduler *s, struct task *task, const char *message, bool is_error)
-{
-	waits(s, task, message, hash_sentence(message, 1), is_error);
-}
-
 void report_refused(struct scheduler *s, struct task *task, const char *message, uint64_t gist)
 {
+	if (*message)
+		claims_waits(s->claims, task->uid, message, false);
 	waits(s, task, message, gist, false);
+}
+
+/* No node was looked at: what kube-scheduler says then.  How many there are is a figure. */
+static void refuse_all(struct scheduler *s, struct task *task, const char *why, uint64_t gist)
+{
+	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
+	size_t len = strlen(why);
+
+	strbuf_addf(&message, "0/%u nodes are available: %s",
+		    (unsigned)cluster_nodes_count(s->cluster), why);
+	if (len && !strchr(".?!", why[len - 1]))
+		strbuf_putc(&message, '.');
+	waits(s, task, message.failed ? why : message.s, gist, false);
+}
+
+void report_waits(struct scheduler *s, struct task *task, const char *why, bool is_error)
+{
+	uint64_t gist = hash_sentence(why, 1);
+
+	if (!*why)
+		return;
+	claims_waits(s->claims, task->uid, why, false);
+	if (is_error)
+		waits(s, task, why, gist, true);
+	else
+		refuse_all(s, task, why, gist);
 }
 
 void report_preempts(struct scheduler *s, struct task *task, uint32_t victims)
 {
-	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
 
 	if (task->nominated)
-		strbuf_addf(&message,
+		strbuf_addf(&why,
 			    "preemption: waiting for %u victim%s to leave, for a place on %s",
 			    victims, victims == 1 ? "" : "s", task->nominated);
 	else
-		strbuf_addf(&message,
-			    "a place is reserved, which it has when %u other pod%s ended", victims,
-			    victims == 1 ? " has" : "s have");
+		strbuf_addf(&why, "a place is reserved, which it has when %u other pod%s ended",
+			    victims, victims == 1 ? " has" : "s have");
+	if (!why.len)
+		return;
+	claims_waits(s->claims, task->uid, why.s, false);
 	/* The node is told with it: another one is no mere figure. */
-	report_refused(s, task, message.s, hash_bytes(message.s, message.len, 2));
+	refuse_all(s, task, why.s, hash_bytes(why.s, why.len, 2));
 }
 
 /* It begins as kube-scheduler's, to the space after the node: there are tools that read it. */

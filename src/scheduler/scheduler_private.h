@@ -213,9 +213,11 @@ void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r
 void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *r);
 uint32_t refuse_wakes(enum verdict verdict);
 
-/* report.c: what people are told. */
-void report_waits(struct scheduler *s, struct task *task, const char *message, bool is_error);
-/* The same; messages with one gist give the same reasons, with other figures. */
+/* report.c: what people are told.  `why` is a sentence without a full stop; unless it is an error
+ * it is told as kube-scheduler tells what no node could mend: "0/4 nodes are available: why." */
+void report_waits(struct scheduler *s, struct task *task, const char *why, bool is_error);
+/* The same in the form already; messages with one gist give the same reasons, with other
+ * figures. */
 void report_refused(struct scheduler *s, struct task *task, const char *message, uint64_t gist);
 /* `gpus` says which of the node's it has; NULL: none. */
 void report_bound(struct scheduler *s, const struct task *task, const char *node,

@@ -131,7 +131,8 @@ def a_pod_goes_where_its_volume_can_be_and_takes_it_along():
 def a_pod_waits_for_its_claim_and_for_a_volume():
     with scheduling():
         make_pod("early", gpus=1, volumes=uses("later"))
-        wait_message("early", 'persistentvolumeclaim "later" not found')
+        known = '0/3 nodes are available: persistentvolumeclaim "later" not found.'
+        equal(wait_message("early", "later"), known)
         make_claim("later")
         wait_message("early", "didn't find available persistent volumes to bind")
         equal(entries_of(get_pod("early")), [], "locks")

@@ -243,16 +243,27 @@ def condition(pod):
     return found[0] if found else {}
 
 
+def check_form(told):
+    """People and autoscalers know what begins so; kube-scheduler says it of wrong pods, too."""
+    message = told["message"]
+    if told["reason"] == "Unschedulable" and message != "no nodes available to schedule pods":
+        check(re.match(r"0/\d+ nodes are available: ", message), f"the form of: {message}")
+        check(message[-1] in ".?!" and not message.endswith(".."), f"the end of: {message}")
+
+
 def wait_message(name, *words, namespace="default", timeout_s=30):
-    """Until the pod is told why it waits, with all these words; the message."""
+    """Until the pod is told why it waits, with all these words and in the known form; the
+    message."""
 
     def told():
         pod = get_pod(name, namespace)
         message = condition(pod).get("message", "") if pod else ""
-        return message if message and all(word in message for word in words) else None
+        return pod if message and all(word in message for word in words) else None
 
     try:
-        return eventually(told, f"{name} is told {words}", timeout_s)
+        pod = eventually(told, f"{name} is told {words}", timeout_s)
+        check_form(condition(pod))
+        return condition(pod)["message"]
     except Exception:
         print(f"# {name}: {json.dumps((get_pod(name, namespace) or {}).get('status'))}")
         raise
