@@ -62,8 +62,14 @@ static bool is_any_stale(const struct gang *gang)
 	return false;
 }
 
+/* Whether it was found wrong, and reading it again would change nothing. */
+static bool is_left_out(const struct scheduler *s, const struct task *task)
+{
+	return task->wrong && task->read && task->gang->epoch == s->gangs.epoch;
+}
+
 /* Whether some member's status is being written; it says when that is done.  What others have
- * not been told yet would only be in the way. */
+ * not been told yet would only be in the way, unless nobody will tell them again. */
 static bool is_being_told(struct scheduler *s, struct gang *gang)
 {
 	struct task *telling = NULL;
@@ -71,7 +77,7 @@ static bool is_being_told(struct scheduler *s, struct gang *gang)
 	for (size_t i = 0; i < gang->tasks.len; i++) {
 		struct task *task = gang->tasks.items[i];
 
-		if (!gang_can_place(task))
+		if (!gang_can_place(task) || is_left_out(s, task))
 			continue;
 		if (task->telling)
 			telling = task;
@@ -175,7 +181,7 @@ static void read_members(struct muster *m)
 		unread_all(m);
 	m->gang->unsure = false;
 	for (uint32_t i = 0; i < m->count; i++)
-		if (m->tasks[i]->read || read_member(m, m->tasks[i]))
+		if (m->tasks[i]->read ? !m->tasks[i]->wrong : read_member(m, m->tasks[i]))
 			m->tasks[kept++] = m->tasks[i];
 	m->count = kept;
 }
@@ -242,7 +248,17 @@ static bool is_as_read(const struct task *task, const struct wish *wish)
 	       (!task->read || gang_kind_is(task->kind, &wish->request));
 }
 
-/* A member that the engine has placed. */
+/* Its own annotations leave no room for the decision.  That is remembered until it changes, or
+ * nodes do: its gang is decided on without it. */
+static void too_big(struct scheduler *s, struct task *task, const struct err *err)
+{
+	gang_note_wrong(s, task);
+	task->read = true;
+	report_waits(s, task, err->text, false);
+}
+
+/* A member that the engine has placed; NULL: it cannot start, and is wrong by now or tries again
+ * later. */
 static struct flight *fly(struct scheduler *s, struct task *task, const struct decision *d)
 {
 	struct err err = ERR_INIT;
@@ -258,7 +274,9 @@ static struct flight *fly(struct scheduler *s, struct task *task, const struct d
 			gang_unread(task); /* it was decided on as something else */
 		wish_release(s->cluster, &wish);
 	}
-	if (!f && err.text[0])
+	if (!f && err.code == E2BIG)
+		too_big(s, task, &err);
+	else if (!f && err.text[0])
 		report_waits(s, task, err.text, true);
 	return f;
 }
@@ -287,37 +305,46 @@ static void count_locks(const struct muster *m, const struct flight *ring)
 	} while (at != ring);
 }
 
+static void take_back(struct scheduler *s, const struct placing *list, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (list[i].task->flight)
+			flight_abort(list[i].task->flight);
+		else
+			task_unassume(s, list[i].task);
+	}
+}
+
 /* All of them, or none; the gang waits again if others of it do. */
 static void fly_together(struct muster *m, const struct placing *list, uint32_t count)
 {
 	struct scheduler *s = m->scheduler;
+	struct pending_item *item = &m->gang->unit.item;
 	struct flight *first = NULL;
-	uint32_t i;
+	uint32_t flown = 0, wrong = 0;
 
 	s->epoch++;
-	for (i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count && flown + wrong == i; i++) {
 		struct flight *f = fly(s, list[i].task, list[i].decision);
 
-		if (!f)
-			break;
-		if (first)
+		if (f && first)
 			flight_join(first, f);
-		first = f;
+		first = f ? f : first;
+		flown += f != NULL;
+		wrong += list[i].task->wrong;
 	}
-	if (i == count) {
+	if (flown == count) {
 		count_locks(m, first);
 		unit_waits_no_more(s, &m->gang->unit);
-		pending_placed(s->pending, &m->gang->unit.item);
+		pending_placed(s->pending, item);
 		flight_start(first);
 		return;
 	}
-	for (uint32_t j = 0; j < count; j++) {
-		if (list[j].task->flight)
-			flight_abort(list[j].task->flight);
-		else
-			task_unassume(s, list[j].task);
-	}
-	pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
+	take_back(s, list, count);
+	if (flown + wrong == count)
+		pending_again(s->pending, item); /* without those who are wrong */
+	else
+		pending_failed(s->pending, item, now_ms(s));
 }
 
 /* Members by class, each class side by side, as gang_plan() wants them. */

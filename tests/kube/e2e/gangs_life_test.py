@@ -282,5 +282,37 @@ def one_that_cannot_be_bound_disturbs_none_that_waits_for_victims():
         wait_bound("high-2", timeout_s=90)
 
 
+def queue(place):
+    """How many wait there; a gang counts once."""
+    sample = f'gpu_scheduler_queue_pods{{place="{place}"}} '
+    (line,) = [x for x in the_scheduler().get("/metrics")[1].splitlines() if x.startswith(sample)]
+    return int(line[len(sample) :])
+
+
+@test
+def one_that_has_no_room_for_its_decision_is_left_out_and_not_tried_again():
+    with scene():
+        note = {"example.com/note": "n" * ((256 << 10) - len("example.com/note") - 100)}
+        make_claim("wordy", {"count": 4}, gangRef="wordy", gangMinMembers=2)
+        claimed("wordy-0", "wordy", annotations=note)
+        claimed("wordy-1", "wordy")
+        wait_message("wordy-0", "bytes of annotations", "at most 262144 are allowed")
+        wait_message("wordy-1", "waits for 1 more of its 2 members")
+        # Something must change: what only pauses is never parked.
+        eventually(lambda: queue("parked") == 1, "the gang is parked")
+        equal(queue("backoff"), 0, "gangs that pause")
+        hold_nothing("wordy-0", "wordy-1")
+        # It came first, but those who come after it need not wait for it: nor one too many.
+        claimed("wordy-2", "wordy")
+        nodes_of("wordy-1", "wordy-2")
+        claimed("wordy-3", "wordy")
+        nodes_of("wordy-3")
+        hold_nothing("wordy-0")
+        shorter = {"metadata": {"annotations": {"example.com/note": "n"}}}
+        path = f"{PODS.format('default')}/wordy-0"
+        equal(ADMIN.request("PATCH", path, shorter, MERGE).code, 200)
+        nodes_of("wordy-0")
+
+
 if __name__ == "__main__":
     sys.exit(play("--config", str(CONFIG), prepare=prepare))
