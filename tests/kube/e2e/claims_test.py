@@ -212,7 +212,6 @@ def the_fabric_is_what_the_agent_reports():
     with scene():
         make_claim("rdma", {"count": 1}, network={"rdmaRequired": True})
         make_claim("ports", {"count": 1}, network={"minPorts": 4})
-        make_claim("hca", {"count": 1}, network={"preferredHcas": ["mlx5_9"]})
         make_claim("cufile", {"count": 1}, storage={"cuFile": True})
         for name in ("rdma", "ports", "cufile"):
             claimed(name, name)
@@ -224,8 +223,6 @@ def the_fabric_is_what_the_agent_reports():
         report("gpu-3", network={"rdmaPorts": 8, "hcas": ["mlx5_9"]}, storage={"cuFile": True})
         equal(wait_bound("ports")["spec"]["nodeName"], "gpu-3")
         equal(wait_bound("cufile")["spec"]["nodeName"], "gpu-3")
-        claimed("hca", "hca")
-        equal(wait_bound("hca")["spec"]["nodeName"], "gpu-3")
         # Without an agent the labels say it.
         make_claim("label", {"count": 1}, network={"minPorts": 16}, storage={"cuFile": True})
         claimed("label", "label")
@@ -233,6 +230,28 @@ def the_fabric_is_what_the_agent_reports():
         label_node("gpu-1", **{"gpu.scheduling/rdma-ports": "16", "gpu.scheduling/cufile": "true"})
         equal(wait_bound("label")["spec"]["nodeName"], "gpu-1")
         label_node("gpu-1", **{"gpu.scheduling/rdma-ports": None, "gpu.scheduling/cufile": None})
+
+
+@test
+def an_adapter_is_preferred_and_excludes_nothing():
+    with scene():
+        for number in range(4):
+            hcas = [f"mlx5_{number}", "mlx5_all"]
+            report(f"gpu-{number}", network={"rdmaPorts": 2, "hcas": hcas})
+        # All else being equal they would be together, to leave whole nodes for others.
+        for number in (2, 0, 3, 1):
+            hcas = ["mlx5_absent", f"mlx5_{number}"]
+            make_claim(f"hca-{number}", {"count": 1}, network={"preferredHcas": hcas})
+            claimed(f"hca-{number}", f"hca-{number}")
+            equal(wait_bound(f"hca-{number}")["spec"]["nodeName"], f"gpu-{number}")
+        # Where the node that has it is full, and where none has it, any will do.
+        make_pod("full", gpus=7, nodeSelector={"kubernetes.io/hostname": "gpu-2"})
+        wait_bound("full")
+        claimed("late", "hca-2")
+        check(wait_bound("late")["spec"]["nodeName"] != "gpu-2", "a full node")
+        make_claim("absent", {"count": 1}, network={"preferredHcas": ["mlx5_absent"]})
+        claimed("absent", "absent")
+        wait_bound("absent")
 
 
 @test

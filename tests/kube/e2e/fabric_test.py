@@ -14,6 +14,7 @@ from harness.check import check, equal, eventually, test  # noqa: E402
 from harness.scene import (  # noqa: E402
     ADMIN,
     claimed,
+    hold_nothing,
     label_node,
     make_claim,
     make_owner,
@@ -98,15 +99,20 @@ def strategies_consolidate_or_distribute():
         wait_message("odd", T + 'placement-strategy is "nearby"', "consolidated")
 
 
+def fill(numbers):
+    """These nodes are full."""
+    for number in numbers:
+        make_pod(f"full-{number}", gpus=4,
+                 nodeSelector={"kubernetes.io/hostname": f"gpu-{number}"})
+    for number in numbers:
+        wait_bound(f"full-{number}")
+
+
 @test
 def leaf_rules_are_required_and_waited_for():
     with scene():
         # One node of each leaf is full: nowhere are two in one leaf.
-        for number in range(0, 12, 2):
-            make_pod(f"full-{number}", gpus=4,
-                     nodeSelector={"kubernetes.io/hostname": f"gpu-{number}"})
-        for number in range(0, 12, 2):
-            wait_bound(f"full-{number}")
+        fill(range(0, 12, 2))
         names = job("pair", 8, 2)
         wait_message(names[0], "gang")
         unbound(*names)
@@ -121,6 +127,45 @@ def leaf_rules_are_required_and_waited_for():
         free = next(n for n in range(0, 12, 2) if f"gpu-{n + 1}" not in taken)
         delete_pod(f"full-{free}")
         equal(sorted(nodes_of(names)), sorted([f"gpu-{free}", f"gpu-{free + 1}"]))
+
+
+def whole_nodes(name, members, mode):
+    """A gang that its claim makes, of so many nodes; the names of its pods."""
+    make_claim(name, {"count": 4}, topology={"mode": mode}, gangRef=name, gangMinMembers=members)
+    names = [f"{name}-{number}" for number in range(members)]
+    for each in names:
+        claimed(each, name)
+    return names
+
+
+@test
+def a_claim_requires_leaf_rules_or_would_rather_have_them():
+    with scene():
+        fill(range(0, 12, 2))
+        strict = whole_nodes("strict", 2, "Required")
+        wait_message(strict[0], "gang of 2")
+        taken = []
+        for mode in ("Preferred", "Ignore"):
+            taken += nodes_of(whole_nodes(mode.lower(), 2, mode))
+        equal(len(leaves(taken)), 4, f"leaves of {taken}")
+        hold_nothing(*strict)
+        free = next(n for n in range(0, 12, 2) if f"gpu-{n + 1}" not in taken)
+        delete_pod(f"full-{free}")
+        equal(sorted(nodes_of(strict)), sorted([f"gpu-{free}", f"gpu-{free + 1}"]))
+
+
+@test
+def leaves_of_a_claim_that_requires_it_are_adjacent():
+    with scene():
+        # Of leaves 0 and 2 both nodes are free, of the others one.
+        fill((2, 6, 8, 10))
+        strict = whole_nodes("strict", 4, "Required")
+        wait_message(strict[0], "gang of 4")
+        hold_nothing(*strict)
+        delete_pod("full-2")
+        nodes = nodes_of(strict)
+        equal(len(set(nodes)), 4, f"nodes of {nodes}")
+        check(leaves(nodes) in ({"leaf-0", "leaf-1"}, {"leaf-1", "leaf-2"}), f"leaves of {nodes}")
 
 
 @test
@@ -219,11 +264,7 @@ def a_leaf_has_no_more_nodes_than_are_allowed():
 @test
 def leaves_that_change_are_seen():
     with scene():
-        for number in range(0, 12, 2):
-            make_pod(f"full-{number}", gpus=4,
-                     nodeSelector={"kubernetes.io/hostname": f"gpu-{number}"})
-        for number in range(0, 12, 2):
-            wait_bound(f"full-{number}")
+        fill(range(0, 12, 2))
         names = job("pair", 8, 2)
         wait_message(names[0], "gang")
         label_node("gpu-3", **{T + "leaf": "leaf-0"})
