@@ -13,7 +13,8 @@ from .check import check, equal, eventually
 from .client import as_identity
 from .scheduler import DECISION, PODS, delete_pod, entries, gpus_of, make_pod, pod_object
 
-# Of a machine that has other things to do.  What is promised is 30 s; what was measured is printed.
+# Of a machine that has other things to do; what was measured is printed.  That what is promised is
+# kept after a crash, crash.py sees to.
 PATIENCE_S = 150
 
 

@@ -46,6 +46,11 @@ WRITES_MIN = 12
 WRITES_MAX = 80
 QUIET_S = 3
 THOROUGH = 5
+# What is promised, beyond what the same scene takes on this machine if nobody dies.  A pause that
+# is too long is there whenever the scheduler dies after that write; one that only the machine made
+# is not, so a number of writes has failed when it took too long TRIES times in a row.
+PROMISED_S = 30
+TRIES = 3
 
 
 class Crashes:
@@ -105,10 +110,10 @@ class Crashes:
         for name in GANG:
             equal(len(gpus_of(pods[name])), self.member_cards, f"GPUs of {name}")
 
-    def crash_after(self, writes):
+    def crash_after(self, writes, name):
         """Whether a scheduler that dies after so many writes got that far; how many of its pods
         were bound then, and how many locks there were."""
-        scheduler = self.scheduler("--stop-after-writes", writes, name=f"crash-{writes}")
+        scheduler = self.scheduler("--stop-after-writes", writes, name=f"crash-{name}")
         died = wait_end(scheduler)
         if died:
             scheduler.wait_end()
@@ -117,22 +122,51 @@ class Crashes:
         pods = all_pods()
         return died, sum(is_bound(pods[name]) for name in WANTED), len(entries())
 
+    def undisturbed(self):
+        """How long the scene takes a scheduler that finds it."""
+        self.make_scene()
+        with self.scheduler(name="calm"):
+            took = settle(WANTED)
+            self.check_scene()
+            self.start_over(True)
+        print(f"# nobody dies: {took:.1f} s", flush=True)
+        return took
+
+    def once(self, writes, name):
+        """Whether one died after so many writes, and how long the next one took; where it did
+        everything starts over."""
+        self.make_scene()
+        died, bound, locks = self.crash_after(writes, name)
+        with self.scheduler(name=f"after-{name}"):
+            took = settle(WANTED)
+            print(f"# {name}: {bound} bound, {locks} locks; {took:.1f} s", flush=True)
+            self.check_scene()
+            if died:
+                self.start_over(writes % THOROUGH == 0)
+        return died, took
+
+    def converge(self, writes, most_s):
+        """The same, in no more time; tried again if it took longer."""
+        fastest = None
+        for number in range(TRIES):
+            died, took = self.once(writes, f"{writes}.{number}" if number else str(writes))
+            fastest = min(took, fastest or took)
+            if took <= most_s or not died:
+                break
+        check(fastest <= most_s, f"{fastest:.1f} s after {writes} writes, at most {most_s:.1f}")
+        return died, fastest
+
     def run(self):
         """For all numbers of writes until it gets to the end."""
         longest, writes = 0.0, 0
         with self.scheduler(name="before"):
             self.start_over(True)
+        most_s = PROMISED_S + self.undisturbed()
         for writes in range(1, WRITES_MAX):
-            self.make_scene()
-            died, bound, locks = self.crash_after(writes)
-            with self.scheduler(name=f"after-{writes}"):
-                took = settle(WANTED)
-                print(f"# {writes}: {bound} bound, {locks} locks; {took:.1f} s", flush=True)
-                self.check_scene()
-                longest = max(longest, took)
-                if not died:
-                    break
-                self.start_over(writes % THOROUGH == 0)
+            died, took = self.converge(writes, most_s)
+            longest = max(longest, took)
+            if not died:
+                break
         check(WRITES_MIN <= writes < WRITES_MAX - 1, f"{writes} writes")
         print(f"# {writes} writes; at most {longest:.1f} s until all was as it should be")
 
