@@ -337,6 +337,7 @@ int read_map(struct draft *d, struct err *err)
 	if (d->resident && d->source->index == POD_INDEX_NONE)
 		return 0;
 	d->wish->index = index_in(d, &map, d->wish->workload);
+	d->wish->index_chosen = d->source->index == POD_INDEX_NONE;
 	const struct map_line *line = placement_map_find(&map, d->wish->index);
 	if (!line) /* one whose index is not its own may have another's when that is gone */
 		return err_set(err, d->source->index == POD_INDEX_NONE ? ENOSPC : EINVAL,

@@ -51,6 +51,7 @@ struct wish {
 	struct wish_gang gang;
 	const char *workload; /* pods that are pinned by one map; NULL: not pinned */
 	uint32_t index;	      /* the index it takes of that map, or WISH_INDEX_NONE */
+	bool index_chosen;    /* it has none of its own: this one was the lowest that is free */
 	struct wish_container containers[WISH_CONTAINERS_MAX];
 	uint8_t containers_count;
 };

@@ -16,6 +16,7 @@
 #define NAME_MAX_B  253
 #define UUID_MAX    128
 #define PROFILE_MAX 32
+#define MAP_MAX	    64
 #define SLICES_MAX  8
 #define CORE_WHOLE  1000
 
@@ -112,6 +113,19 @@ static int read_gang(const struct json *gang, struct arena *arena, struct lock_e
 	return rc;
 }
 
+static int read_map(const struct json *map, struct arena *arena, struct lock_entry *entry,
+		    struct err *err)
+{
+	int64_t index = 0;
+	int rc = read_str(map, "of", MAP_MAX, arena, &entry->map, err);
+
+	if (rc == 0)
+		rc = read_number(map, "index", 0, UINT32_MAX, &index, err);
+	if (rc == 0)
+		entry->map_index = (uint32_t)index;
+	return rc;
+}
+
 static int read_entry(const struct json *value, struct arena *arena, struct lock_entry *entry,
 		      struct err *err)
 {
@@ -128,6 +142,8 @@ static int read_entry(const struct json *value, struct arena *arena, struct lock
 		rc = read_number(value, "attempt", 1, UINT32_MAX, &attempt, err);
 	if (rc == 0 && json_get(value, "gang"))
 		rc = read_gang(json_get(value, "gang"), arena, entry, err);
+	if (rc == 0 && json_get(value, "map"))
+		rc = read_map(json_get(value, "map"), arena, entry, err);
 	if (rc == 0)
 		rc = read_holds(value, arena, entry, err);
 	if (rc == 0)
@@ -213,6 +229,10 @@ void entry_write(const struct lock_entry *entry, struct strbuf *out)
 		put_str(out, ",\"gang\":{\"name\":", entry->gang);
 		strbuf_addf(out, ",\"members\":%" PRIu32 "}", entry->gang_members);
 	}
+	if (entry->map) {
+		put_str(out, ",\"map\":{\"of\":", entry->map);
+		strbuf_addf(out, ",\"index\":%" PRIu32 "}", entry->map_index);
+	}
 	strbuf_puts(out, ",\"gpus\":[");
 	for (uint32_t i = 0; i < entry->holds_count; i++) {
 		strbuf_puts(out, i ? "," : "");
@@ -246,9 +266,10 @@ static bool hold_equal(const struct lock_hold *a, const struct lock_hold *b)
 bool entry_equal(const struct lock_entry *a, const struct lock_entry *b)
 {
 	if (a->attempt != b->attempt || a->holds_count != b->holds_count ||
-	    a->gang_members != b->gang_members || !same(a->uid, b->uid) ||
-	    !same(a->namespace, b->namespace) || !same(a->name, b->name) ||
-	    !same(a->version, b->version) || !same(a->gang, b->gang))
+	    a->gang_members != b->gang_members || a->map_index != b->map_index ||
+	    !same(a->uid, b->uid) || !same(a->namespace, b->namespace) ||
+	    !same(a->name, b->name) || !same(a->version, b->version) || !same(a->gang, b->gang) ||
+	    !same(a->map, b->map))
 		return false;
 	for (uint32_t i = 0; i < a->holds_count; i++)
 		if (!hold_equal(&a->holds[i], &b->holds[i]))

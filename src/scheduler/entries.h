@@ -35,6 +35,8 @@ struct lock_entry {
 	uint32_t attempt;    /* never 0; the same as in the pod's decision */
 	const char *gang;    /* its name inside the namespace; NULL: none */
 	uint32_t gang_members;
+	const char *map; /* of which it was given an index, which nobody else has; NULL: none */
+	uint32_t map_index;
 	const struct lock_hold *holds;
 	uint32_t holds_count;
 };
@@ -56,8 +58,8 @@ void entries_write(const struct lock_entry *entries, uint32_t count, struct strb
 bool entry_equal(const struct lock_entry *a, const struct lock_entry *b);
 
 /* Whether `more` can be held beside all `entries` (of one node or of one card): every card by
- * its whole, its core, its memory and its slices.  0; -ENOSPC with whose entry is in the way;
- * -EEXIST the pod has an entry already. */
+ * its whole, its core, its memory and its slices, and its index of a map.  0; -ENOSPC with whose
+ * entry is in the way; -EEXIST the pod has an entry already. */
 int entries_fit(const struct lock_entry *entries, uint32_t count, const struct lock_entry *more,
 		bool (*card)(void *context, const char *uuid, struct lock_card *ret),
 		void *context, struct err *err);

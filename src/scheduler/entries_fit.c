@@ -110,14 +110,30 @@ static int fit_card(struct tally *tally, const struct lock_entry *entries, uint3
 		       holder->namespace, holder->name);
 }
 
+/* Those who chose a free index of a map may have chosen it at the same time: a line is on one
+ * node, and its cards are the same, so one of them finds the other here. */
+static int fit_index(const struct lock_entry *entry, const struct lock_entry *more,
+		     struct err *err)
+{
+	if (!entry->map || !more->map || entry->map_index != more->map_index ||
+	    strcmp(entry->map, more->map) != 0)
+		return 0;
+	return err_set(err, ENOSPC, "%s/%s has index %" PRIu32 " of its map", entry->namespace,
+		       entry->name, more->map_index);
+}
+
 int entries_fit(const struct lock_entry *entries, uint32_t count, const struct lock_entry *more,
 		bool (*card)(void *context, const char *uuid, struct lock_card *ret),
 		void *context, struct err *err)
 {
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		if (strcmp(entries[i].uid, more->uid) == 0)
 			return err_set(err, EEXIST, "%s/%s has an entry of attempt %" PRIu32,
 				       more->namespace, more->name, entries[i].attempt);
+		int rc = fit_index(&entries[i], more, err);
+		if (rc < 0)
+			return rc;
+	}
 	for (uint32_t i = 0; i < more->holds_count; i++) {
 		struct tally tally = { .uuid = more->holds[i].uuid };
 

@@ -19,6 +19,7 @@
 #include "scheduler/closed.h"
 #include "scheduler/flight.h"
 #include "scheduler/inventory.h"
+#include "scheduler/lookup.h"
 #include "scheduler/volume_bind.h"
 #include "wire/json.h"
 
@@ -74,6 +75,19 @@ static void put_hold(const struct scheduler *s, const struct node *node, const s
 	}
 }
 
+/* Others may choose the same index of the map for another pod: the lock says whose it is. */
+static int put_map(struct flight *f, const struct wish *wish, struct err *err)
+{
+	char map[LOOKUP_MAP_MAX];
+
+	if (!wish->workload || !wish->index_chosen)
+		return 0;
+	lookup_map_name(wish->workload, map);
+	f->entry->map = arena_strndup(&f->arena, map, strlen(map));
+	f->entry->map_index = wish->index;
+	return f->entry->map ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
 static int make_entry(struct flight *f, const struct wish *wish, const struct decision *d,
 		      struct err *err)
 {
@@ -94,8 +108,9 @@ static int make_entry(struct flight *f, const struct wish *wish, const struct de
 					 .attempt = f->attempt,
 					 .holds = holds,
 					 .holds_count = a->count };
-	if (!gang || !f->task->gang)
-		return 0;
+	int rc = put_map(f, wish, err);
+	if (rc < 0 || !gang || !f->task->gang)
+		return rc;
 	f->entry->gang = arena_strndup(&f->arena, gang + 1, strlen(gang + 1));
 	f->entry->gang_members = wish->gang.members;
 	return f->entry->gang ? 0 : err_set(err, ENOMEM, "out of memory");

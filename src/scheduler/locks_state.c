@@ -32,7 +32,8 @@ static size_t record_bytes(const struct lock_entry *entry, const struct lock_hol
 {
 	size_t bytes = sizeof(struct record) + count * sizeof(*holds) + text_bytes(entry->uid) +
 		       text_bytes(entry->namespace) + text_bytes(entry->name) +
-		       text_bytes(entry->version) + text_bytes(entry->gang);
+		       text_bytes(entry->version) + text_bytes(entry->gang) +
+		       text_bytes(entry->map);
 
 	for (uint32_t i = 0; i < count; i++)
 		bytes += text_bytes(holds[i].uuid) + text_bytes(holds[i].mig_profile);
@@ -49,6 +50,7 @@ static void put_strings(struct record *record, struct lock_hold *holds, char *at
 	entry->name = put_text(&at, entry->name);
 	entry->version = put_text(&at, entry->version);
 	entry->gang = put_text(&at, entry->gang);
+	entry->map = put_text(&at, entry->map);
 	for (uint32_t i = 0; i < entry->holds_count; i++) {
 		holds[i].uuid = put_text(&at, holds[i].uuid);
 		holds[i].mig_profile = put_text(&at, holds[i].mig_profile);

@@ -2,6 +2,8 @@
 #include "scheduler/lookup.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,11 +99,18 @@ static const struct json *find(void *context, const char *kind, const char *name
 	return json_root(doc);
 }
 
+void lookup_map_name(const char *workload, char ret[LOOKUP_MAP_MAX])
+{
+	snprintf(ret, LOOKUP_MAP_MAX, "%016" PRIx64, hash_bytes(workload, strlen(workload), 0));
+}
+
 static bool index_taken(void *context, const char *workload, uint32_t index)
 {
 	const struct lookup *lookup = context;
+	char map[LOOKUP_MAP_MAX];
 
-	return indexes_taken(&lookup->indexes, workload, index);
+	lookup_map_name(workload, map);
+	return indexes_taken(&lookup->indexes, map, index);
 }
 
 static void each(void *context, const char *kind, const char *class,
@@ -287,7 +296,15 @@ void lookup_reset(struct lookup *lookup)
 
 int lookup_take_index(struct lookup *lookup, const char *workload, uint32_t index, const char *uid)
 {
-	return indexes_take(&lookup->indexes, workload, index, uid);
+	char map[LOOKUP_MAP_MAX];
+
+	lookup_map_name(workload, map);
+	return indexes_take(&lookup->indexes, map, index, uid);
+}
+
+int lookup_take_locked(struct lookup *lookup, const char *map, uint32_t index, const char *uid)
+{
+	return indexes_take(&lookup->indexes, map, index, uid);
 }
 
 void lookup_drop_index(struct lookup *lookup, const char *uid)

@@ -21,6 +21,8 @@ struct log;
 struct lookup;
 struct storage;
 
+#define LOOKUP_MAP_MAX 17
+
 struct lookup_options {
 	struct kube_caches *caches;
 	struct cluster *cluster; /* namespaces' labels go there, for affinity by namespace */
@@ -49,6 +51,10 @@ struct storage *lookup_storage(struct lookup *lookup);
 int lookup_take_index(struct lookup *lookup, const char *workload, uint32_t index,
 		      const char *uid);
 void lookup_drop_index(struct lookup *lookup, const char *uid);
+/* What locks call a workload: 16 hexadecimal digits. */
+void lookup_map_name(const char *workload, char ret[LOOKUP_MAP_MAX]);
+/* The same for a pod of which there is only its lock. */
+int lookup_take_locked(struct lookup *lookup, const char *map, uint32_t index, const char *uid);
 
 /* The claim's record in its cache, or NULL. */
 const struct kube_object *lookup_claim(const struct lookup *lookup, const char *namespace,

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "engine/adopt.h"
 #include "engine/engine.h"
+#include "scheduler/lookup.h"
 #include "scheduler/residents_private.h"
 #include "wire/json.h"
 
@@ -112,6 +113,9 @@ int residents_put_guest(struct residents *residents, const char *node,
 		return -ENOMEM;
 	}
 	r->guest = guest;
+	if (entry->map && lookup_take_locked(residents->options.lookup, entry->map,
+					     entry->map_index, entry->uid) < 0)
+		return -ENOMEM;
 	return guest_book(residents, r);
 }
 
@@ -124,6 +128,7 @@ void residents_remove_guest(struct residents *residents, const char *uid)
 		return;
 	if (number != POD_NONE)
 		cluster_pod_remove(residents->cluster, number);
+	lookup_drop_index(residents->options.lookup, uid);
 	resident_forget(residents, r);
 }
 

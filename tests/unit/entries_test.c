@@ -31,6 +31,8 @@ TEST(what_is_read_is_written_back_the_same)
 		"[" ONE "]",
 		"[" HEAD "4294967295,\"gang\":{\"name\":\"train\",\"members\":4},\"gpus\":[" HOLD
 		",{\"uuid\":\"3\",\"mig\":{\"profile\":\"1g.10gb\",\"start\":4}}]}]",
+		"[" HEAD "1,\"map\":{\"of\":\"0123456789abcdef\",\"index\":0},\"gpus\":[" HOLD
+		"]}]",
 		"[" ONE ",{\"pod\":\"u2\",\"ns\":\"ml\",\"name\":\"b\",\"rv\":\"8\",\"attempt\":1,"
 		"\"gpus\":[{\"uuid\":\"GPU-1\",\"coreMilli\":0,\"memoryMiB\":0}]}]",
 	};
@@ -72,6 +74,9 @@ TEST(malformed_entries_are_refused_with_a_sentence)
 		  "1,\"gpus\":[{\"uuid\":\"x\",\"mig\":{\"profile\":\"1g\",\"start\":8}}]}]",
 		  "\"start\"" },
 		{ "[" HEAD "1,\"gang\":{\"name\":\"g\"},\"gpus\":[" HOLD "]}]", "\"members\"" },
+		{ "[" HEAD "1,\"map\":{\"of\":\"\",\"index\":0},\"gpus\":[" HOLD "]}]", "\"of\"" },
+		{ "[" HEAD "1,\"map\":{\"of\":\"0\",\"index\":-1},\"gpus\":[" HOLD "]}]",
+		  "\"index\"" },
 		{ "[" ONE "," ONE "]", "two entries" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -212,12 +217,41 @@ TEST(a_pod_has_one_entry)
 	CHECK(strstr(err.text, "ml/a"));
 }
 
+TEST(an_index_of_a_map_is_given_once)
+{
+	static const struct {
+		const char *map;
+		uint32_t index;
+		int rc;
+	} cases[] = {
+		{ "m", 3, -ENOSPC },
+		{ "m", 2, 0 },
+		{ "n", 3, 0 },
+		{ NULL, 3, 0 }, /* its own: it may be the same one that comes again */
+	};
+	struct lock_hold holds[2][4];
+	char names[2][256];
+	struct lock_entry had = entry_of("a", "GPU-1 500/1", holds[0], names[0]);
+	struct lock_entry more = entry_of("b", "GPU-1 500/1", holds[1], names[1]);
+
+	had.map = "m";
+	had.map_index = 3;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct err err = ERR_INIT;
+
+		more.map = cases[i].map;
+		more.map_index = cases[i].index;
+		CHECK_INT(entries_fit(&had, 1, &more, card, NULL, &err), cases[i].rc);
+		CHECK_STR(err.text, cases[i].rc ? "ml/a has index 3 of its map" : "");
+	}
+}
+
 TEST(entries_differ_in_any_field)
 {
 	struct lock_hold holds[4], others[4];
 	char names[256], more[256];
 	struct lock_entry a = entry_of("a", "GPU-1 1/1,GPU-m 1g.5gb@4", holds, names);
-	struct lock_entry changes[8];
+	struct lock_entry changes[10];
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
 		changes[i] = entry_of("a", "GPU-1 1/1,GPU-m 1g.5gb@4", others, more);
 	CHECK(entry_equal(&a, &changes[0]));
@@ -229,6 +263,8 @@ TEST(entries_differ_in_any_field)
 	changes[5].gang = "b";
 	changes[6].holds_count = 1;
 	changes[7].gang_members = 1;
+	changes[8].map = "b";
+	changes[9].map_index = 1;
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
 		CHECKF(!entry_equal(&a, &changes[i]), "%zu", i);
 	struct lock_entry b = entry_of("a", "GPU-1 1/1,GPU-m 1g.5gb@4", others, more);

@@ -479,6 +479,52 @@ TEST(after_a_restart_pods_of_a_map_have_their_index_and_share_their_card)
 	close_all();
 }
 
+#define SIBLING                                                                                 \
+	"metadata: {name: z, namespace: ml, generateName: web-, uid: u-z, resourceVersion: RV," \
+	" annotations: {gpu-scheduling-map: \"0=a:1\\n1=a:1\\n2=a:0\"}}\n"                      \
+	"spec: {containers: [{name: c}]}\n"
+
+/* What one more of them would get; where it is its name in a lock. */
+static uint32_t next_index(char map[LOOKUP_MAP_MAX])
+{
+	struct json_doc *doc CLEANUP(json_doc_freep) = bench_parse(SIBLING);
+	const struct dialect_lookup *d = lookup_dialect(lookup);
+	struct arena arena CLEANUP(arena_done);
+	struct pod_source source;
+	struct wish wish;
+
+	arena_init(&arena, 1 << 20);
+	CHECK(pod_source_read(json_root(doc), d, &source, NULL) == 0);
+	CHECK(dialect_read(bench.cluster, d, &source, &arena, &wish, NULL) == 0);
+	CHECK(wish.index_chosen);
+	lookup_map_name(wish.workload, map);
+	wish_release(bench.cluster, &wish);
+	lookup_reset(lookup);
+	return wish.index;
+}
+
+TEST(an_index_is_taken_that_somebody_else_has_locked)
+{
+	const struct lock_hold hold = { .uuid = "G1", .core_milli = 500, .mem_mib = 40000 };
+	char map[LOOKUP_MAP_MAX];
+	struct lock_entry entry = { .uid = "u-p",
+				    .namespace = "ml",
+				    .name = "p",
+				    .version = "1",
+				    .attempt = 5,
+				    .map = map,
+				    .holds = &hold,
+				    .holds_count = 1 };
+
+	open_with_node();
+	CHECK_INT(next_index(map), 0);
+	CHECK(residents_put_guest(residents, "a", &entry) == 0);
+	CHECK_INT(next_index(map), 1);
+	residents_remove_guest(residents, "u-p");
+	CHECK_INT(next_index(map), 0);
+	close_all();
+}
+
 TEST(a_lock_of_somebody_else_holds_its_gpus_until_its_pod_is_bound)
 {
 	const struct lock_hold holds[] = { { .uuid = "G1", .core_milli = 1000, .mem_mib = 80000 },

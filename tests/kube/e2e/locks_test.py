@@ -35,6 +35,7 @@ from harness.scenes import (  # noqa: E402
 )
 
 GANG = {"name": "train", "members": 2}
+LINE = {"of": "0123456789abcdef", "index": 0}
 HALF = (share(core=500, memory=40),)
 AT = re.compile(r"^history: at (\d+): (.*)$", re.MULTILINE)
 
@@ -91,6 +92,17 @@ def a_slice_is_locked_inside_of_another(stage):
 @scene("as a whole and 1 times besides")
 def a_place_is_locked_beside_a_whole_card(stage):
     stage.lock(entry(stage.pod("p")), entry(stage.pod("q"), [share(core=0, memory=0)]))
+
+
+@scene()
+def lines_of_a_map_share_a_card(stage):
+    first, second = LINE, {**LINE, "index": 1}
+    stage.lock(entry(stage.pod("p"), HALF, map=first), entry(stage.pod("q"), HALF, map=second))
+
+
+@scene("index 0 of one map is in")
+def a_line_of_a_map_is_locked_twice(stage):
+    stage.lock(entry(stage.pod("p"), HALF, map=LINE), entry(stage.pod("q"), HALF, map=LINE))
 
 
 @scene("GPU GPU-1 of n", "is bound without a lock")

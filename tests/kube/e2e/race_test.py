@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
 from harness.chaos import Churn, check_cards, settle  # noqa: E402
 from harness.check import check, equal, eventually, main, test  # noqa: E402
+from harness.scene import OWNERS, decision, delete_all, make_owner  # noqa: E402
 from harness.scheduler import (  # noqa: E402
     Scheduler,
     delete_pods,
@@ -31,6 +32,9 @@ SEED = int(os.environ.get("RACE_SEED") or 1)
 # Locks of others that have not changed for 5 s are taken down.
 ASLEEP_S = 9
 WAVES = 8
+MAP = "gpu-scheduling-map"
+LINES = 16
+ROUNDS = 3
 SAID = (
     "pod bound",
     "lock lost",
@@ -134,6 +138,39 @@ def two_schedulers_share_the_nodes_with_locks_of_cards():
 def of_three_schedulers_with_locks_of_cards_one_dies_and_one_sleeps():
     with rivals(3, "--locks", "gpu") as schedulers:
         race_with_losses(schedulers, SEED + 3)
+
+
+def race_for_lines(*options):
+    """Pods of one Deployment are divided between two schedulers, which both give them the lowest
+    line of its map that is free; each card is of two lines."""
+    lines = "\n".join(f"{line}=gpu-{line % 4}:{line // 8}" for line in range(LINES)) + "\n"
+    for path in OWNERS.values():
+        delete_all(path)
+    delete_pods()
+    deployment = make_owner("Deployment", "serve", annotations={MAP: lines}, replicas=LINES)
+    owner = make_owner("ReplicaSet", "serve-5d9c", owner=deployment, replicas=LINES)
+    with Scheduler(*options, "--scheduler-name", "red") as red:
+        with Scheduler(*options, "--scheduler-name", "blue") as blue:
+            names = [f"serve-5d9c-{number:05}" for number in range(LINES)]
+            for number, name in enumerate(names):
+                make_pod(name, owners=[owner], schedulerName=("red", "blue")[number % 2])
+            indexes = [decision(wait_bound(name, timeout_s=60))["index"] for name in names]
+            equal(sorted(indexes), list(range(LINES)), "indexes")
+            print(f"# lock lost: {count([red, blue], 'lock lost')}", flush=True)
+            delete_pods()
+            eventually(lambda: not entries(), "all locks are gone", 120)
+
+
+@test
+def two_schedulers_give_no_line_of_a_map_twice():
+    for _ in range(ROUNDS):
+        race_for_lines()
+
+
+@test
+def two_schedulers_with_locks_of_cards_give_no_line_of_a_map_twice():
+    for _ in range(ROUNDS):
+        race_for_lines("--locks", "gpu")
 
 
 if __name__ == "__main__":

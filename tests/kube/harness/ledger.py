@@ -58,6 +58,7 @@ class Entry:
     version: str
     attempt: int
     gang: Optional[tuple]  # (namespace, name), members
+    line: Optional[tuple]  # the map, and the index of it that the pod was given
     holds: list
 
     @property
@@ -78,7 +79,7 @@ class Lock:
 
 
 def _read_entry(value):
-    gang = value.get("gang")
+    gang, line = value.get("gang"), value.get("map")
     strings = [value[key] for key in ("pod", "ns", "name", "rv")]
     if not all(isinstance(each, str) and each for each in strings):
         raise ValueError(f"{value} lacks a pod")
@@ -86,10 +87,12 @@ def _read_entry(value):
         raise ValueError(f"{value} lacks an attempt")
     if gang is not None:
         gang = ((value["ns"], gang["name"]), int(gang["members"]))
+    if line is not None:
+        line = (str(line["of"]), int(line["index"]))
     holds = read_holds(value["gpus"])
     if not holds:
         raise ValueError(f"{value} holds nothing")
-    return Entry(*strings, value["attempt"], gang, holds)
+    return Entry(*strings, value["attempt"], gang, line, holds)
 
 
 def read_lock(lease):

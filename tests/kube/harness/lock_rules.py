@@ -101,6 +101,19 @@ class NoGpuLockedTwice:
                 yield f"GPU {card} of {lock.node} is locked: {wrong}, with Lease {lock.name}"
 
 
+class NoLineLockedTwice:
+    """No two pods were given the same index of a map, which has both on the same cards."""
+
+    def change(self, change, _ledger):
+        """See RULES."""
+        _, lock = _locks(change) if change.resource == "leases" else (None, None)
+        given = {}
+        for entry in lock.entries if lock else ():
+            other = given.setdefault(entry.line, entry)
+            if entry.line and other is not entry:
+                yield f"index {entry.line[1]} of one map is in {entry.title} and in {other.title}"
+
+
 class OneLockMode:
     """Locks are all of the mode that is recorded, from the first one on."""
 
@@ -246,6 +259,7 @@ class LockedWhileBound:
 LOCK_RULES = (
     LockCanBeRead,
     NoGpuLockedTwice,
+    NoLineLockedTwice,
     OneLockMode,
     CardStaysInItsLock,
     LockedWhenBound,
