@@ -19,7 +19,15 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
 from harness.admission import ACCOUNT, DRY, ROOT, As, complete, decide_cases, pods  # noqa: E402
-from harness.check import check, equal, eventually, kubectl, main, test  # noqa: E402
+from harness.check import (  # noqa: E402
+    check,
+    check_metrics,
+    equal,
+    eventually,
+    kubectl,
+    main,
+    test,
+)
 from harness.scheduler import install_kinds, scheduling, wait_bound  # noqa: E402
 from harness.webhook import (  # noqa: E402
     ALICE,
@@ -134,6 +142,15 @@ def it_says_whether_it_is_ready():
         equal(webhook.get("/health")[0], 200)
         pod = dry({"spec": {**OURS, "containers": [WITH_GPU]}})
         equal(variables(pod), {"a": gets("a")}, "served still")
+
+
+@test
+def its_metrics_are_valid():
+    with serving() as webhook:
+        in_force(bad_pod(), 403, "both configurations are in force")
+        dry({"spec": {**OURS, "containers": [WITH_GPU]}})
+        check(webhook.count("patched"), "no pod was changed")
+        check_metrics(webhook.get("/metrics")[1])
 
 
 def starts(pod):

@@ -10,6 +10,7 @@
 They run in the order of the file; arguments of the program are patterns of names.
 """
 import fnmatch
+import shutil
 import subprocess
 import sys
 import time
@@ -73,6 +74,15 @@ def kubectl(*words, stdin=None):
     )
     check(done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr.strip()}")
     return done.stdout
+
+
+def check_metrics(text):
+    """Prometheus can read them and its own linter has nothing to say, where that is installed."""
+    if not shutil.which("promtool"):
+        skip("promtool is not installed")
+    command = ["promtool", "check", "metrics"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    equal(done.returncode, 0, done.stdout + done.stderr)
 
 
 def _run(function):
