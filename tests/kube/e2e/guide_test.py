@@ -3,7 +3,7 @@
 """deploy/README.md, word by word: who types what stands there has a scheduler and a webhook
 that work together.
 
-cluster: --nodes 1 --gpus 8 --controllers=*
+cluster: --nodes 1 --gpus 8 --controllers=* --history
 """
 import contextlib
 import json

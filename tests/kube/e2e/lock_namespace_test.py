@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """--lock-namespace: locks where they are wanted, and what is said when they cannot be there.
 
-History is not checked: it reads the locks of the usual namespace alone.
-
-cluster: --nodes 1 --gpus 8
+cluster: --nodes 1 --gpus 8 --history
 """
+import json
 import os
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.check import check, equal, eventually, main, test  # noqa: E402
 from harness.client import as_identity  # noqa: E402
 from harness.scheduler import (  # noqa: E402
+    ENTRIES,
     Scheduler,
     create,
     delete_pod,
@@ -32,6 +32,13 @@ ADMINISTRATOR = Path(os.environ.get("KUBE_DIR", "/tmp")) / "admin.kubeconfig"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
+def locked(namespace):
+    """The names of the pods that have a lock there."""
+    items = ADMIN.get(LEASES.format(namespace)).json["items"]
+    texts = [item["metadata"].get("annotations", {}).get(ENTRIES, "[]") for item in items]
+    return sorted(entry["name"] for text in texts for entry in json.loads(text))
+
+
 def leases(namespace):
     """The names of those there."""
     items = ADMIN.get(LEASES.format(namespace)).json["items"]
@@ -46,7 +53,10 @@ def locks_are_in_the_namespace_that_was_given():
         wait_bound("one")
         equal(leases("elsewhere"), ["gpus-gpu-0", "lock-mode"])
         equal(entries(), [], "locks in the usual namespace")
+        equal(locked("elsewhere"), ["one"])
         delete_pods()
+        # Nobody looks there any more: what is left would count for nobody.
+        eventually(lambda: not locked("elsewhere"), "the lock is gone")
 
 
 @test
@@ -61,7 +71,9 @@ def a_namespace_that_is_not_there_is_named_and_waited_for():
     create("/api/v1/namespaces", {"metadata": {"name": "later"}})
     with scheduler:
         wait_bound("two", timeout_s=60)
+        equal(locked("later"), ["two"])
         delete_pod("two")
+        eventually(lambda: not locked("later"), "the lock is gone")
 
 
 @test
