@@ -75,8 +75,8 @@ struct task {
 	uint32_t gang_members;	/* of its gang, as last read */
 	int32_t priority;
 	bool preempts;
-	bool read;		      /* and nothing has changed since */
-	bool wrong;		      /* its pod could not be read when its gang was last tried */
+	bool read;  /* and nothing has changed since */
+	bool wrong; /* it could not be read when its gang was last tried or, if `read`, not bound */
 	struct task *next, *previous; /* of those with a message, a ring; NULL: not there */
 };
 

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.check import check, equal, eventually, test  # noqa: E402
 from harness.scene import (  # noqa: E402
     ADMIN,
+    CLAIMS,
     MERGE,
     OWNERS,
     PODS,
@@ -43,6 +44,7 @@ T = "topology.scheduler/"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 POLICY_BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+PATIENCE_S = 2
 CONFIG = Path(os.environ.get("KUBE_DIR", "/tmp")) / "gangs-life.yaml"
 
 
@@ -51,7 +53,7 @@ def prepare():
     for name, value in (("low", 10), ("middle", 100), ("high", 1000)):
         body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
         create(CLASSES, {**body, "metadata": {"name": name}, "value": value})
-    CONFIG.write_text("gangReservationSeconds: 2\n", encoding="utf-8")
+    CONFIG.write_text(f"gangReservationSeconds: {PATIENCE_S}\n", encoding="utf-8")
 
 
 def make_job(name, gpus, **spec):
@@ -280,6 +282,32 @@ def one_that_cannot_be_bound_disturbs_none_that_waits_for_victims():
         ADMIN.delete(f"{POLICIES}/not-this")
         ADMIN.delete(f"{POLICY_BINDINGS}/not-this")
         wait_bound("high-2", timeout_s=90)
+
+
+@test
+def one_that_was_wrong_meanwhile_has_not_waited_for_room():
+    """Others are before it when room is reserved, and it is not tried in its turn."""
+
+    def told():
+        lines = the_scheduler().log().splitlines()
+        return [line for line in lines if 'msg="pod waits" pod=default/big ' in line]
+
+    with scene():
+        # Each node has one that never ends, and no room for eight.
+        for number in range(4):
+            make_pod(f"lasting-{number}", gpus=5)
+        nodes_of(*(f"lasting-{number}" for number in range(4)))
+        make_claim("big", {"count": 8})
+        claimed("big", "big")
+        wait_message("big", "Insufficient free GPUs")
+        equal(ADMIN.delete(f"{CLAIMS}/big").code, 200)
+        wait_message("big", "GpuClaim big does not exist")
+        wrong = len(told())
+        time.sleep(2 * PATIENCE_S)
+        make_claim("big", {"count": 8})
+        eventually(lambda: len(told()) > wrong, "it is told something else")
+        check("Insufficient free GPUs" in told()[wrong], told()[wrong])
+        wait_message("big", "a place is reserved", timeout_s=60)
 
 
 def queue(place):

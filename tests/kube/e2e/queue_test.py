@@ -18,8 +18,10 @@ from harness.scene import (  # noqa: E402
     NODES,
     PODS,
     add_node,
+    claimed,
     extra_node,
     label_node,
+    make_claim,
     patch_node,
     play,
     remove_node,
@@ -246,6 +248,34 @@ def figures_alone_are_told_now_and_then():
         patch_node("gpu-0", {"spec": {"unschedulable": True}})
         wait_message("figures", "1 node(s) were unschedulable", "(asked for 8, none free)")
         patch_node("gpu-0", {"spec": {"unschedulable": None}})
+
+
+@test
+def figures_of_a_gang_are_told_now_and_then():
+    """What its members are to be told later is not told at once because it is tried again."""
+
+    def told():
+        return the_scheduler().log().count('msg="pod waits" pod=default/team-0 ')
+
+    with scene():
+        busy = [f"busy-{number}" for number in range(10)]
+        for name in busy:
+            make_pod(name, gpus=1)
+        for name in busy:
+            wait_bound(name)
+        make_claim("team", {"count": 1}, gangRef="team", gangMinMembers=17)
+        for number in range(17):
+            claimed(f"team-{number}", "team")
+        wait_message("team-0", "gang of 17", "only room for 6 members;")
+        began, before = time.monotonic(), told()
+        for name in busy[1:]:
+            seen = refusals()
+            delete_pod(name)
+            eventually(lambda seen=seen: refusals() > seen, "the gang is tried again")
+        more, allowed = told() - before, (time.monotonic() - began) // 5
+        check(more <= allowed, f"told {more} times, {allowed} were allowed")
+        # The last figures are not forgotten.
+        wait_message("team-0", "only room for 15 members;", timeout_s=60)
 
 
 def container(**more):
