@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http.c - a set of connections: its options, its life, and the way through libcurl. */
+/* http.c - a set of connections: its life, and the ways out of it. */
 #include "wire/http.h"
 #include "base/attr.h"
 #include "base/err.h"
-#include "wire/http_parts.h"
+#include "wire/http2.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#define CONNECT_MS_DEFAULT 10000
-#define KEEP_MS_DEFAULT	   90000
-#define CONNECTIONS_KEPT   256 /* where nothing bounds them */
-#define OWN_TEXTS	   6
+#define CONNECTIONS_KEPT 256 /* where nothing bounds them */
 
-/* ---- through libcurl and back ---- */
+/* ---- out and back ---- */
 
 static void shut(struct http *http);
 
-static void reap(struct http *http)
+static void reap_curl(struct http *http)
 {
 	struct CURLMsg *message;
 	int left;
@@ -34,15 +29,15 @@ static void reap(struct http *http)
 	}
 }
 
-void http_act(struct http *http, curl_socket_t fd, int events)
+void http_enter(struct http *http)
+{
+	http->inside = true;
+}
+
+void http_leave(struct http *http)
 {
 	struct http_call *call;
-	int running;
 
-	if (http->closing)
-		return;
-	http->inside = true;
-	curl_multi_socket_action(http->multi, fd, events, &running);
 	http->inside = false;
 	if (http->closing) {
 		shut(http); /* http_close() was called from inside */
@@ -52,8 +47,21 @@ void http_act(struct http *http, curl_socket_t fd, int events)
 		http_list_remove(&http->leaving, call);
 		http_call_drop(call);
 	}
-	reap(http);
+	while (!http->closing && (call = http->through.first))
+		http_call_end(call, call->code);
+	reap_curl(http);
 	http_settle(http);
+}
+
+void http_act(struct http *http, curl_socket_t fd, int events)
+{
+	int running;
+
+	if (http->closing)
+		return;
+	http_enter(http);
+	curl_multi_socket_action(http->multi, fd, events, &running);
+	http_leave(http);
 }
 
 static void kicked(uv_idle_t *kick)
@@ -61,106 +69,21 @@ static void kicked(uv_idle_t *kick)
 	struct http *http = kick->data;
 
 	uv_idle_stop(kick);
-	while (http->queued.first && !http->closing)
-		http_call_add(http->queued.first);
-	http_act(http, CURL_SOCKET_TIMEOUT, 0);
+	http_enter(http);
+	while (http->queued.first)
+		http_call_begin(http->queued.first);
+	http2_work(http);
+	http_leave(http);
+	if (http->curl_due) {
+		http->curl_due = false;
+		http_act(http, CURL_SOCKET_TIMEOUT, 0);
+	}
 }
 
 void http_kick(struct http *http)
 {
 	if (!http->closing)
 		uv_idle_start(&http->kick, kicked);
-}
-
-/* ---- options ---- */
-
-static int check_file(const char *what, const char *path, struct err *err)
-{
-	if (!path || access(path, R_OK) == 0)
-		return 0;
-	return err_set(err, EINVAL, "%s %s: %s", what, path, strerror(errno));
-}
-
-static int check_proxy(const char *proxy, struct err *err)
-{
-	static const char *const schemes[] = { "http", "https", "socks5", "socks5h" };
-	char *scheme = NULL;
-	bool known = false;
-
-	if (!proxy)
-		return 0;
-	CURLU *url = curl_url();
-	if (url && curl_url_set(url, CURLUPART_URL, proxy, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK)
-		curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);
-	for (size_t i = 0; scheme && i < ARRAY_SIZE(schemes); i++)
-		known = known || strcmp(scheme, schemes[i]) == 0;
-	curl_free(scheme);
-	curl_url_cleanup(url);
-	/* Not the URL itself: it may hold a password. */
-	return known ? 0 : err_set(err, EINVAL, "the proxy's URL is not of http, https or socks5");
-}
-
-static int check_options(const struct http_options *options, struct err *err)
-{
-	int r;
-
-	if ((r = check_file("certificate authority", options->ca_file, err)) < 0 ||
-	    (r = check_file("certificate", options->cert_file, err)) < 0 ||
-	    (r = check_file("key", options->key_file, err)) < 0 ||
-	    (r = check_proxy(options->proxy_url, err)) < 0)
-		return r;
-	if (!options->cert_file != !options->key_file)
-		return err_set(err, EINVAL, "a certificate needs its key, a key its certificate");
-	return 0;
-}
-
-static void own_texts(struct http_options *options, const char **texts[OWN_TEXTS])
-{
-	texts[0] = &options->ca_file;
-	texts[1] = &options->cert_file;
-	texts[2] = &options->key_file;
-	texts[3] = &options->server_name;
-	texts[4] = &options->proxy_url;
-	texts[5] = &options->user_agent;
-}
-
-static void options_done(struct http_options *options)
-{
-	const char **texts[OWN_TEXTS];
-
-	own_texts(options, texts);
-	for (size_t i = 0; i < OWN_TEXTS; i++)
-		free((char *)*texts[i]);
-}
-
-/* As kubectl does, a name is resolved behind a SOCKS proxy, not before it. */
-static char *copy_proxy(const char *proxy)
-{
-	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
-
-	if (strncasecmp(proxy, "socks5://", 9) != 0)
-		return strdup(proxy);
-	strbuf_addf(&text, "socks5h://%s", proxy + 9);
-	return text.failed ? NULL : strdup(text.s);
-}
-
-static int options_copy(struct http_options *to, const struct http_options *from)
-{
-	const char **texts[OWN_TEXTS];
-	bool ok = true;
-
-	*to = *from;
-	to->connect_ms = from->connect_ms ? from->connect_ms : CONNECT_MS_DEFAULT;
-	to->keep_ms = from->keep_ms ? from->keep_ms : KEEP_MS_DEFAULT;
-	own_texts(to, texts);
-	for (size_t i = 0; i < OWN_TEXTS; i++) {
-		const char *text = *texts[i];
-		if (!text)
-			continue;
-		*texts[i] = texts[i] == &to->proxy_url ? copy_proxy(text) : strdup(text);
-		ok = ok && *texts[i];
-	}
-	return ok ? 0 : -ENOMEM;
 }
 
 /* ---- its life ---- */
@@ -194,7 +117,9 @@ static void http_free(struct http *http)
 	curl_multi_cleanup(http->multi);
 	curl_url_cleanup(http->url);
 	heap_done(&http->due);
-	options_done(&http->options);
+	strbuf_done(&http->origin);
+	free(http->buffer);
+	http_options_done(&http->options);
 	free(http);
 }
 
@@ -215,15 +140,16 @@ int http_new(uv_loop_t *loop, const struct http_options *options, struct http **
 	uv_once(&once, global_init);
 	if (global_code)
 		return err_set(err, ENOMEM, "libcurl: %s", curl_easy_strerror(global_code));
-	int r = check_options(options, err);
+	int r = http_options_check(options, err);
 	if (r < 0)
 		return r;
 	struct http *http = calloc(1, sizeof(*http));
 	if (!http)
 		return err_set(err, ENOMEM, "no memory for connections");
 	http->loop = loop;
+	http->origin = (struct strbuf)STRBUF_INIT;
 	http_due_init(http);
-	if (options_copy(&http->options, options) < 0 || multi_init(http) < 0) {
+	if (http_options_copy(&http->options, options) < 0 || multi_init(http) < 0) {
 		http_free(http);
 		return err_set(err, ENOMEM, "no memory for connections");
 	}
@@ -261,14 +187,21 @@ static void handle_closed(uv_handle_t *handle)
 	http_handle_closed(handle->data);
 }
 
+static void cancel_all(struct http *http)
+{
+	struct http_list *const lists[] = { &http->queued, &http->waiting, &http->running,
+					    &http->through };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		while (lists[i]->first)
+			http_cancel(lists[i]->first);
+}
+
 static void drop_all(struct http *http)
 {
 	struct http_call *call;
 
-	while ((call = http->queued.first))
-		http_cancel(call);
-	while ((call = http->running.first))
-		http_cancel(call);
+	cancel_all(http);
 	while ((call = http->leaving.first)) {
 		http_list_remove(&http->leaving, call);
 		http_call_drop(call);
@@ -279,11 +212,12 @@ static void drop_all(struct http *http)
 	}
 }
 
-/* Not from inside libcurl. */
+/* Not from inside a way. */
 static void shut(struct http *http)
 {
 	http->closing = true;
 	drop_all(http);
+	http2_close_all(http);
 	curl_multi_cleanup(http->multi);
 	http->multi = NULL;
 	http_socket_close_all(http);
@@ -322,6 +256,5 @@ void http_close(struct http *http, void (*closed)(void *context), void *context)
 		shut(http);
 		return;
 	}
-	while (http->running.first)
-		http_cancel(http->running.first); /* no data() any more; the rest waits */
+	cancel_all(http); /* no data() any more; the rest waits */
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http.h - an HTTP client on an event loop: libcurl multi on libuv.
+/* http.h - an HTTP client on an event loop, libuv's.
  *
- * A `struct http` is a set of connections that share one TLS identity.  Requests of
- * one set share its connections (HTTP/2 streams, or HTTP/1.1 with keep-alive), so what
- * must not wait behind each other, watches and writes, gets two sets.
+ * A `struct http` is a set of connections to one server that share one TLS identity.
+ * Requests of one set share its connections (HTTP/2 streams, or HTTP/1.1 with keep-alive),
+ * so what must not wait behind each other, watches and writes, gets two sets.
+ *
+ * HTTP/2 goes straight to the server over nghttp2 and GnuTLS.  What goes through a proxy, in
+ * the clear or to a server of HTTP/1.1 goes with libcurl; the first connection of a set finds
+ * out which it is.
  *
  * Everything happens on the loop's thread, nothing blocks it.  Callbacks are never
  * called from inside http_start().  Any number of requests; who starts them bounds them.

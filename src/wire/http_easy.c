@@ -1,80 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http_easy.c - a request as options of libcurl's handle. */
 #include "base/attr.h"
-#include "base/err.h"
+#include "base/num.h"
 #include "wire/http_parts.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#define METHOD_MAX  16
-#define URL_MAX	    ((size_t)64 << 10)
-#define HEADERS_MAX 64
-#define HEADER_MAX  ((size_t)64 << 10)
 
 /* What libcurl reads at once.  TLS hands out at most 16 KiB, a record.  libcurl does not
  * let it be changed once a handle was used. */
 #define BUFFER_BYTES 32768L
-
-static bool is_token(const char *s, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (!isalnum((unsigned char)s[i]) && !strchr("!#$%&'*+-.^_`|~", s[i]))
-			return false;
-	return len > 0;
-}
-
-static int check_header(const char *header, struct err *err)
-{
-	const char *colon = strchr(header, ':');
-
-	if (!colon || !is_token(header, (size_t)(colon - header)))
-		return err_set(err, EINVAL, "a header needs a name and a colon");
-	if (strlen(header) > HEADER_MAX)
-		return err_set(err, EINVAL, "header %.*s is longer than %zu bytes",
-			       (int)(colon - header), header, HEADER_MAX);
-	for (const char *s = colon; *s; s++)
-		if ((unsigned char)*s < ' ' && *s != '\t')
-			return err_set(err, EINVAL, "header %.*s holds a control character",
-				       (int)(colon - header), header);
-	return 0;
-}
-
-static int check_url(struct http *http, const char *url, struct err *err)
-{
-	if (strncasecmp(url, "https://", 8) != 0 && strncasecmp(url, "http://", 7) != 0)
-		return err_set(err, EINVAL, "a URL must begin with https:// or http://");
-	for (const char *s = url; *s; s++)
-		if ((unsigned char)*s <= ' ' || *s == 0x7f || s - url > (ptrdiff_t)URL_MAX)
-			return err_set(err, EINVAL,
-				       "the URL holds a blank or is longer than %zu bytes",
-				       URL_MAX);
-	CURLUcode code = curl_url_set(http->url, CURLUPART_URL, url,
-				      CURLU_PATH_AS_IS | CURLU_DISALLOW_USER);
-	if (code == CURLUE_OUT_OF_MEMORY)
-		return -ENOMEM;
-	return code ? err_set(err, EINVAL, "URL %.200s: %s", url, curl_url_strerror(code)) : 0;
-}
-
-int http_easy_check(struct http *http, const struct http_request *request, struct err *err)
-{
-	int r;
-
-	if (http->retiring || http->closing)
-		return err_set(err, ESHUTDOWN, "these connections are being closed");
-	if (!is_token(request->method, strlen(request->method)) ||
-	    strlen(request->method) > METHOD_MAX)
-		return err_set(err, EINVAL, "%.32s is no method", request->method);
-	if (request->headers_count > HEADERS_MAX)
-		return err_set(err, EINVAL, "more than %d headers", HEADERS_MAX);
-	for (size_t i = 0; i < request->headers_count; i++)
-		if ((r = check_header(request->headers[i], err)) < 0)
-			return r;
-	return check_url(http, request->url, err);
-}
 
 static bool add_header(struct http_call *call, const char *header)
 {
@@ -98,47 +36,35 @@ static bool add_given_header(struct http_call *call, const char *header)
 	return !empty.failed && add_header(call, empty.s);
 }
 
-static bool set_headers(struct http_call *call, const struct http_request *request)
+static bool set_headers(struct http_call *call)
 {
+	const char *header = NULL;
 	bool typed = false, ok = true;
 
-	for (size_t i = 0; ok && i < request->headers_count; i++) {
-		ok = add_given_header(call, request->headers[i]);
-		typed = typed || strncasecmp(request->headers[i], "content-type:", 13) == 0;
+	while (ok && (header = http_call_next_header(call, header))) {
+		ok = add_given_header(call, header);
+		typed = typed || strncasecmp(header, "content-type:", 13) == 0;
 	}
 	/* What libcurl would add by itself: a type of its own, and a wait for "100". */
 	return ok && (typed || add_header(call, "Content-Type:")) && add_header(call, "Expect:") &&
 	       curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, call->headers) == CURLE_OK;
 }
 
-static bool needs_length(const char *method)
-{
-	return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
-	       strcmp(method, "PATCH") == 0;
-}
-
-static bool set_method(struct http_call *call, const struct http_request *request)
+static bool set_method(struct http_call *call)
 {
 	CURL *easy = call->easy;
-	bool head = strcmp(request->method, "HEAD") == 0;
-
-	call->safe = head || strcmp(request->method, "GET") == 0;
-	strbuf_reset(&call->sent);
-	call->sent.max = MAX(request->body_len, 1);
-	strbuf_add(&call->sent, request->body ? request->body : "",
-		   request->body ? request->body_len : 0);
-	if (call->sent.failed)
-		return false;
-	bool sends = request->body || needs_length(request->method);
+	const char *method = call->head.s;
 	curl_off_t len = (curl_off_t)call->sent.len;
+
 	/* HTTPGET undoes what POST and NOBODY of an earlier request have set. */
 	return curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L) == CURLE_OK &&
-	       (!sends ||
+	       (!call->has_body ||
 		(curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
 		 curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, len) == CURLE_OK &&
 		 curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->sent.s) == CURLE_OK)) &&
-	       (!head || curl_easy_setopt(easy, CURLOPT_NOBODY, 1L) == CURLE_OK) &&
-	       curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK;
+	       (strcmp(method, "HEAD") != 0 ||
+		curl_easy_setopt(easy, CURLOPT_NOBODY, 1L) == CURLE_OK) &&
+	       curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
 }
 
 /* libcurl takes the name for SNI and for the certificate from the URL.  So another name
@@ -174,9 +100,10 @@ static bool set_named_url(struct http_call *call)
 /* HTTP/2 is agreed on in the TLS greeting.  A second request waits for the first one's to
  * see whether it can share the connection.  In the clear libcurl would wait for the
  * reply, and with a watch that may be for ever. */
-static bool set_version(struct http_call *call, const char *url)
+static bool set_version(struct http_call *call)
 {
-	bool http2 = !call->http->options.http1 && strncasecmp(url, "https:", 6) == 0;
+	bool http2 = !call->http->options.http1 &&
+		     strncasecmp(call->head.s + call->url_at, "https:", 6) == 0;
 	long version = http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1;
 
 	return curl_easy_setopt(call->easy, CURLOPT_HTTP_VERSION, version) == CURLE_OK &&
@@ -212,17 +139,31 @@ static bool set_bypass(struct http_call *call)
 	return curl_easy_setopt(call->easy, CURLOPT_NOPROXY, bypass) == CURLE_OK;
 }
 
-int http_easy_set(struct http_call *call, const struct http_request *request)
+/* The call's URL as the one that is taken apart. */
+static bool parse_url(const struct http_call *call)
 {
-	CURL *easy = call->easy;
-	bool ok = set_headers(call, request) && set_method(call, request) &&
-		  set_version(call, request->url) && set_bypass(call) &&
-		  curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, request->gzip ? "gzip" : NULL) ==
-			  CURLE_OK &&
-		  (call->http->options.server_name
-			   ? set_named_url(call)
-			   : curl_easy_setopt(easy, CURLOPT_URL, request->url) == CURLE_OK);
-	return ok ? 0 : -ENOMEM;
+	return curl_url_set(call->http->url, CURLUPART_URL, call->head.s + call->url_at,
+			    CURLU_PATH_AS_IS) == CURLUE_OK;
+}
+
+bool http_easy_has_proxy(const struct http_call *call)
+{
+	static const char *const names[] = { "https_proxy", "HTTPS_PROXY", "all_proxy",
+					     "ALL_PROXY" };
+	char *host = NULL;
+	bool named = false;
+
+	if (call->http->options.proxy_url)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		named = named || getenv(names[i]);
+	if (!named)
+		return false;
+	bool here = parse_url(call) &&
+		    curl_url_get(call->http->url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+		    is_this_machine(host);
+	curl_free(host);
+	return !here; /* what NO_PROXY says, libcurl knows */
 }
 
 /* Called before each sending.  libcurl sends again by itself when a connection that was
@@ -245,10 +186,55 @@ static int sending(void *context, char *remote, char *local, int remote_port, in
 	call->fd = socket ? socket->fd : -1;
 	call->serial = socket ? socket->serial : 0;
 	call->fresh = socket && !socket->answered;
-	call->sends++;
-	call->heard_ms = uv_now(http->loop);
-	http_call_watch(call);
+	http_call_sent(call);
 	return CURL_PREREQFUNC_OK;
+}
+
+static const char *skip_blanks(const char *s, const char *end)
+{
+	while (s < end && (*s == ' ' || *s == '\t'))
+		s++;
+	return s;
+}
+
+/* "HTTP/1.1 200 OK", "HTTP/2 200" */
+static void status_line(struct http_call *call, const char *line, const char *end)
+{
+	struct http_socket *socket = http_socket_find(call->http, call->fd);
+	const char *blank = memchr(line, ' ', (size_t)(end - line));
+	int32_t status = 0;
+
+	if (socket && socket->serial == call->serial)
+		socket->answered = true;
+	if (blank && end - blank >= 4)
+		parse_i32(blank + 1, 3, &status);
+	http_reply_status(call, status);
+}
+
+static size_t header_came(char *line, size_t size, size_t count, void *context)
+{
+	struct http_call *call = context;
+	const char *end = line + size * count, *colon;
+
+	if (call->cancelled)
+		return CURL_WRITEFUNC_ERROR;
+	while (end > line && (end[-1] == '\n' || end[-1] == '\r' || end[-1] == ' '))
+		end--;
+	if (end - line >= 5 && memcmp(line, "HTTP/", 5) == 0) {
+		status_line(call, line, end);
+	} else if ((colon = memchr(line, ':', (size_t)(end - line)))) {
+		const char *value = skip_blanks(colon + 1, end);
+		http_reply_field(call, line, (size_t)(colon - line), value, (size_t)(end - value));
+	}
+	return size * count;
+}
+
+static size_t body_came(char *bytes, size_t size, size_t count, void *context)
+{
+	struct http_call *call = context;
+	size_t len = size * count;
+
+	return !call->cancelled && http_reply_body(call, bytes, len) ? len : CURL_WRITEFUNC_ERROR;
 }
 
 /* Instead of the system's, which are a folder and would be trusted beside the file. */
@@ -299,18 +285,55 @@ static bool set_ways(CURL *easy, const struct http_options *options)
 	       curl_easy_setopt(easy, CURLOPT_USERAGENT, options->user_agent) == CURLE_OK;
 }
 
-int http_easy_always(struct http_call *call)
+/* What never changes. */
+static bool set_always(struct http_call *call)
 {
 	CURL *easy = call->easy;
-	bool ok = curl_easy_setopt(easy, CURLOPT_PRIVATE, call) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->reason) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, http_reply_header) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_HEADERDATA, call) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, http_reply_body) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_WRITEDATA, call) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, sending) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_PREREQDATA, call) == CURLE_OK &&
-		  set_trust(easy, &call->http->options) && set_ways(easy, &call->http->options);
 
-	return ok ? http_socket_options(easy, call->http) : -ENOMEM;
+	return curl_easy_setopt(easy, CURLOPT_PRIVATE, call) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->reason) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, header_came) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_HEADERDATA, call) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_came) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_WRITEDATA, call) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, sending) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_PREREQDATA, call) == CURLE_OK &&
+	       set_trust(easy, &call->http->options) && set_ways(easy, &call->http->options) &&
+	       http_socket_options(easy, call->http) == 0;
+}
+
+static bool make_easy(struct http_call *call)
+{
+	if (call->easy)
+		return true;
+	call->easy = curl_easy_init();
+	if (call->easy && set_always(call))
+		return true;
+	curl_easy_cleanup(call->easy);
+	call->easy = NULL;
+	return false;
+}
+
+int http_easy_set(struct http_call *call)
+{
+	const char *gzip = call->request.gzip ? "gzip" : NULL;
+	bool ok = make_easy(call) && parse_url(call) && set_headers(call) && set_method(call) &&
+		  set_version(call) && set_bypass(call) &&
+		  curl_easy_setopt(call->easy, CURLOPT_ACCEPT_ENCODING, gzip) == CURLE_OK &&
+		  (call->http->options.server_name
+			   ? set_named_url(call)
+			   : curl_easy_setopt(call->easy, CURLOPT_URL,
+					      call->head.s + call->url_at) == CURLE_OK);
+	return ok ? 0 : -ENOMEM;
+}
+
+void http_easy_unset(struct http_call *call)
+{
+	if (!call->easy)
+		return;
+	curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, (struct curl_slist *)NULL);
+	curl_easy_setopt(call->easy, CURLOPT_CONNECT_TO, (struct curl_slist *)NULL);
+	curl_slist_free_all(call->headers);
+	curl_slist_free_all(call->connect_to);
+	call->headers = call->connect_to = NULL;
 }

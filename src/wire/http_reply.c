@@ -18,22 +18,17 @@ void http_reply_reset(struct http_call *call)
 	strbuf_reset(&call->body);
 }
 
-static const char *skip_blanks(const char *s, const char *end)
+/* Something has come for this call. */
+static void heard(struct http_call *call)
 {
-	while (s < end && (*s == ' ' || *s == '\t'))
-		s++;
-	return s;
+	call->heard_ms = uv_now(call->http->loop);
 }
 
-/* "HTTP/1.1 200 OK", "HTTP/2 200": interim replies (1xx) come before the real one. */
-static void status_line(struct http_call *call, const char *line, const char *end)
+/* Interim replies (1xx) come before the real one. */
+void http_reply_status(struct http_call *call, int status)
 {
-	const char *blank = memchr(line, ' ', (size_t)(end - line));
-	int32_t status = 0;
-
+	heard(call);
 	http_reply_reset(call);
-	if (blank && end - blank >= 4)
-		parse_i32(blank + 1, 3, &status);
 	call->status = status;
 }
 
@@ -68,50 +63,18 @@ static bool is_header(const char *name, size_t len, const char *known)
 	return strlen(known) == len && strncasecmp(name, known, len) == 0;
 }
 
-static void take_header(struct http_call *call, const char *line, const char *end)
+void http_reply_field(struct http_call *call, const char *name, size_t name_len, const char *value,
+		      size_t len)
 {
-	const char *colon = memchr(line, ':', (size_t)(end - line));
-	if (!colon)
-		return;
-	const char *value = skip_blanks(colon + 1, end);
-	size_t name_len = (size_t)(colon - line), len = (size_t)(end - value);
-
-	if (is_header(line, name_len, "content-type")) {
+	if (is_header(name, name_len, "content-type")) {
 		len = MIN(len, sizeof(call->content_type) - 1);
 		memcpy(call->content_type, value, len);
 		call->content_type[len] = '\0';
-	} else if (is_header(line, name_len, "retry-after")) {
+	} else if (is_header(name, name_len, "retry-after")) {
 		call->retry_after_s = retry_after(value, len);
-	} else if (is_header(line, name_len, "warning")) {
+	} else if (is_header(name, name_len, "warning")) {
 		take_warning(call, value, len);
 	}
-}
-
-/* Something has come for this call. */
-static void heard(struct http_call *call)
-{
-	call->heard_ms = uv_now(call->http->loop);
-}
-
-size_t http_reply_header(char *line, size_t size, size_t count, void *context)
-{
-	struct http_call *call = context;
-	const char *end = line + size * count;
-
-	if (call->cancelled)
-		return CURL_WRITEFUNC_ERROR;
-	heard(call);
-	while (end > line && (end[-1] == '\n' || end[-1] == '\r' || end[-1] == ' '))
-		end--;
-	if (end - line >= 5 && memcmp(line, "HTTP/", 5) == 0) {
-		struct http_socket *socket = http_socket_find(call->http, call->fd);
-		if (socket && socket->serial == call->serial)
-			socket->answered = true;
-		status_line(call, line, end);
-	} else {
-		take_header(call, line, end);
-	}
-	return size * count;
 }
 
 static bool gather(struct http_call *call, const char *bytes, size_t len)
@@ -143,17 +106,11 @@ static bool stream(struct http_call *call, const char *bytes, size_t len)
 	return false;
 }
 
-size_t http_reply_body(char *bytes, size_t size, size_t count, void *context)
+bool http_reply_body(struct http_call *call, const char *bytes, size_t len)
 {
-	struct http_call *call = context;
-	size_t len = size * count;
-
-	if (call->cancelled)
-		return CURL_WRITEFUNC_ERROR;
 	heard(call);
 	bool streams = call->request.data && call->status >= 200 && call->status < 300;
-	bool taken = streams ? stream(call, bytes, len) : gather(call, bytes, len);
-	return taken ? len : CURL_WRITEFUNC_ERROR;
+	return streams ? stream(call, bytes, len) : gather(call, bytes, len);
 }
 
 /* The TLS library's words for alerts about certificates, of GnuTLS and of OpenSSL. */

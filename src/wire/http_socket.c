@@ -17,7 +17,9 @@
 
 /* What was sent and is not acknowledged for so long ends the connection: the other
  * machine is gone.  Keep-alive does the same for a connection on which nothing is sent. */
-#define UNHEARD_MS 30000
+#define UNHEARD_MS	30000
+#define KEEP_IDLE_S	15
+#define KEEP_INTERVAL_S 5
 
 static struct http_socket **bucket_of(struct http *http, int fd)
 {
@@ -207,21 +209,38 @@ static int socket_wanted(CURL *easy, curl_socket_t fd, int what, void *context, 
 	return 0;
 }
 
+static void set_option(int fd, int level, int option, int value)
+{
+	/* Where the kernel knows it not, deadlines are left. */
+	(void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+int http_socket_open(int family, int type, int protocol)
+{
+	int fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+
+	if (fd < 0)
+		return -1;
+	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, UNHEARD_MS);
+	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
+	return fd;
+}
+
 static curl_socket_t socket_open(void *context, curlsocktype purpose, struct curl_sockaddr *to)
 {
 	struct http *http = context;
-	const unsigned unheard_ms = UNHEARD_MS;
 
 	(void)purpose;
-	int fd = socket(to->family, to->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, to->protocol);
+	int fd = http_socket_open(to->family, to->socktype, to->protocol);
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
 	if (!socket_new(http, fd, true)) {
 		close(fd);
 		return CURL_SOCKET_BAD;
 	}
-	/* Where the kernel knows it not, deadlines are left. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard_ms, sizeof(unheard_ms));
 	return fd;
 }
 
@@ -239,10 +258,7 @@ int http_socket_options(CURL *easy, struct http *http)
 	bool ok = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, socket_open) == CURLE_OK &&
 		  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, http) == CURLE_OK &&
 		  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, socket_close) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, http) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 15L) == CURLE_OK &&
-		  curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 5L) == CURLE_OK;
+		  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, http) == CURLE_OK;
 
 	return ok ? 0 : -ENOMEM;
 }
@@ -258,7 +274,8 @@ static int timer_wanted(CURLM *multi, long timeout_ms, void *context)
 
 	(void)multi;
 	uv_timer_stop(&http->curl_timer);
-	if (timeout_ms == 0)
+	http->curl_due = timeout_ms == 0;
+	if (http->curl_due)
 		http_kick(http);
 	else if (timeout_ms > 0)
 		uv_timer_start(&http->curl_timer, timer_rings, (uint64_t)timeout_ms, 0);

@@ -67,6 +67,7 @@ struct stage {
 	struct http *http;
 	uv_timer_t hang;
 	uint32_t served;
+	uint32_t asked; /* connections that only found out that HTTP/2 is not spoken */
 	void (*serve)(struct stage *stage, struct peer_request *request);
 	struct answer *answers[STAGE_ANSWERS];
 	size_t answers_count;
@@ -144,6 +145,7 @@ static inline void stage_open(struct stage *stage, const struct stage_plan *plan
 	peer.serve = stage_serve;
 	peer.context = stage;
 	stage->peer = peer_new(&stage->loop, &peer);
+	stage->asked = plan->tls && !plan->http2 && !plan->http1_client;
 	options.http1 = plan->http1_client;
 	if (!options.ca_file && !plan->no_trust)
 		options.ca_file = stage_authority.cert_file;
@@ -245,6 +247,12 @@ static inline struct answer *stage_post(struct stage *stage, const char *path, c
 		(struct http_request){
 			.method = "POST", .url = path, .body = body, .body_len = strlen(body) },
 		false);
+}
+
+/* Connections for requests. */
+static inline uint32_t stage_accepted(const struct stage *stage)
+{
+	return peer_accepted(stage->peer) - stage->asked;
 }
 
 static inline void stage_turn(struct stage *stage)

@@ -66,7 +66,7 @@ TEST(every_method_reaches_the_server_with_its_body)
 			       answer->reason);
 			CHECK_STR(answer->body, rows[i].seen);
 		}
-		CHECK_INT(peer_accepted(stage.peer), 1);
+		CHECK_INT(stage_accepted(&stage), 1);
 		stage_close(&stage);
 	}
 }
@@ -241,7 +241,7 @@ TEST(thousands_of_requests_leave_nothing_behind)
 		for (int i = 0; i < 2000; i++)
 			stage_wait(&stage, stage_get(&stage, "/hello"));
 		CHECK_INT(stage_descriptors(), before);
-		CHECKF(peer_accepted(stage.peer) == 1, "way %zu", way);
+		CHECKF(stage_accepted(&stage) == 1, "way %zu", way);
 		stage_close(&stage);
 	}
 }
@@ -290,7 +290,7 @@ TEST(an_idle_connection_that_the_server_closes_is_not_used_again)
 		struct answer *answer = stage_post(&stage, "/echo", "x");
 		stage_wait(&stage, answer);
 		CHECK_INT(answer->result, HTTP_ANSWERED);
-		CHECK_INT(peer_accepted(stage.peer), 2);
+		CHECK_INT(stage_accepted(&stage), 2);
 		CHECK_INT(stage.served, 2);
 		stage_close(&stage);
 	}

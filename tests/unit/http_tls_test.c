@@ -122,7 +122,7 @@ TEST(another_name_for_tls_leaves_the_host_header_alone)
 				 peer_port(stage.peer));
 			CHECK_STR(answer->body, expected);
 		}
-		CHECK_INT(peer_accepted(stage.peer), 1);
+		CHECK_INT(stage_accepted(&stage), 1);
 		stage_close(&stage);
 	}
 }
@@ -148,7 +148,7 @@ TEST(our_certificate_opens_the_door)
 			CHECKF(answer->result == HTTP_ANSWERED, "%s", answer->reason);
 			stage_pass(&stage, 10);
 		}
-		CHECK_INT(peer_accepted(stage.peer), 5);
+		CHECK_INT(stage_accepted(&stage), 5);
 		stage_close(&stage);
 	}
 }

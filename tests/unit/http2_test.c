@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections of HTTP/2 that are ours from the name to the last frame. */
+#include "test.h"
+#include "unit/http_stage.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <nghttp2/nghttp2.h>
+#include <zlib.h>
+
+static const struct stage_plan http2 = { .tls = true, .http2 = true };
+
+static void serve_hold(struct stage *stage, struct peer_request *request)
+{
+	stage->held[stage->held_count++] = request;
+}
+
+/* ---- names: the test is the resolver ---- */
+
+static const char *resolver_addresses[3]; /* of "peer.test" */
+
+static struct addrinfo *make_address(const char *host, const char *port)
+{
+	struct addrinfo *info = calloc(1, sizeof(*info) + sizeof(struct sockaddr_in));
+	struct sockaddr_in *address = (struct sockaddr_in *)(info + 1);
+
+	address->sin_family = AF_INET;
+	address->sin_port = htons((uint16_t)strtoul(port, NULL, 10));
+	inet_pton(AF_INET, host, &address->sin_addr);
+	info->ai_family = AF_INET;
+	info->ai_socktype = SOCK_STREAM;
+	info->ai_addr = (struct sockaddr *)address;
+	info->ai_addrlen = sizeof(*address);
+	return info;
+}
+
+/* Instead of the C library's, for this program. */
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		struct addrinfo **ret)
+{
+	struct in_addr address;
+	bool numeric = inet_pton(AF_INET, host, &address) == 1;
+
+	*ret = NULL;
+	if (numeric) {
+		*ret = make_address(host, port);
+		return 0;
+	}
+	if (hints->ai_flags & AI_NUMERICHOST || strcmp(host, "peer.test") != 0)
+		return EAI_NONAME;
+	for (size_t i = ARRAY_SIZE(resolver_addresses); i-- > 0;) {
+		if (!resolver_addresses[i])
+			continue;
+		struct addrinfo *info = make_address(resolver_addresses[i], port);
+		info->ai_next = *ret;
+		*ret = info;
+	}
+	return *ret ? 0 : EAI_NONAME;
+}
+
+void freeaddrinfo(struct addrinfo *info)
+{
+	for (struct addrinfo *next; info; info = next) {
+		next = info->ai_next;
+		free(info);
+	}
+}
+
+static struct answer *get_by_name(struct stage *stage)
+{
+	char url[64];
+
+	snprintf(url, sizeof(url), "https://peer.test:%d/hello", peer_port(stage->peer));
+	struct answer *answer = stage_get(stage, url);
+	stage_wait(stage, answer);
+	return answer;
+}
+
+TEST(addresses_of_a_name_are_tried_one_after_the_other)
+{
+	static const struct {
+		const char *addresses[3];
+		enum http_result result;
+	} rows[] = {
+		{ { "127.0.0.1" }, HTTP_ANSWERED },
+		/* nobody listens there */
+		{ { "127.0.0.9", "127.0.0.1" }, HTTP_ANSWERED },
+		{ { "127.0.0.9", "127.0.0.8", "127.0.0.1" }, HTTP_ANSWERED },
+		{ { "127.0.0.9", "127.0.0.8" }, HTTP_NOT_SENT },
+		/* cannot be connected to at all */
+		{ { "255.255.255.255", "127.0.0.1" }, HTTP_ANSWERED },
+		{ { NULL }, HTTP_NOT_SENT },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct stage stage;
+		memcpy(resolver_addresses, rows[i].addresses, sizeof(resolver_addresses));
+		stage_open(&stage, &http2);
+		struct answer *answer = get_by_name(&stage);
+		CHECKF(answer->result == rows[i].result, "row %zu: %s", i, answer->reason);
+		CHECKF(answer->result == HTTP_ANSWERED || strstr(answer->reason, "peer.test"),
+		       "row %zu: %s", i, answer->reason);
+		stage_close(&stage);
+	}
+}
+
+/* A listener that takes no more connections does not answer: the next address gets its
+ * share of the time. */
+TEST(an_address_that_does_not_answer_leaves_time_for_the_next)
+{
+	struct http_options options = { .connect_ms = 2000 };
+	struct stage_plan plan = http2;
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	int listener = socket(AF_INET, SOCK_STREAM, 0), fillers[8];
+	struct stage stage;
+
+	plan.options = &options;
+	stage_open(&stage, &plan);
+	address.sin_port = htons((uint16_t)peer_port(stage.peer));
+	inet_pton(AF_INET, "127.0.0.9", &address.sin_addr);
+	CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	CHECK_INT(listen(listener, 0), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(fillers); i++) {
+		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		(void)connect(fillers[i], (struct sockaddr *)&address, sizeof(address));
+	}
+	memcpy(resolver_addresses, (const char *[3]){ "127.0.0.9", "127.0.0.1" },
+	       sizeof(resolver_addresses));
+	struct answer *answer = get_by_name(&stage);
+	CHECKF(answer->result == HTTP_ANSWERED, "%s", answer->reason);
+	stage_close(&stage);
+	for (size_t i = 0; i < ARRAY_SIZE(fillers); i++)
+		close(fillers[i]);
+	close(listener);
+}
+
+/* ---- room ---- */
+
+TEST(what_a_connection_has_no_room_for_gets_another)
+{
+	struct stage_plan plan = http2;
+	struct stage stage;
+
+	plan.peer.max_streams = 2;
+	stage_open(&stage, &plan);
+	stage.serve = serve_hold;
+	/* None of them ends: as watches. */
+	for (int i = 0; i < 7; i++)
+		stage_stream(&stage, "/watch");
+	while (stage.held_count < 7)
+		stage_turn(&stage);
+	CHECK_INT(peer_accepted(stage.peer), 4);
+	CHECK_INT(http_connections(stage.http), 4);
+	stage_close(&stage);
+}
+
+TEST(a_cancelled_request_makes_room_for_the_next)
+{
+	struct http_options options = { .max_connections = 1 };
+	struct stage_plan plan = http2;
+	struct stage stage;
+
+	plan.options = &options;
+	plan.peer.max_streams = 1;
+	stage_open(&stage, &plan);
+	stage.serve = serve_hold;
+	for (size_t i = 0; i < 20; i++) {
+		struct answer *held = stage_stream(&stage, "/watch");
+		while (stage.held_count < i + 1)
+			stage_turn(&stage);
+		http_cancel(held->call);
+	}
+	CHECK_INT(peer_accepted(stage.peer), 1);
+	stage_close(&stage);
+}
+
+/* ---- servers that will not ---- */
+
+static void serve_refuse(struct stage *stage, struct peer_request *request)
+{
+	(void)stage;
+	peer_reset(request, NGHTTP2_REFUSED_STREAM);
+}
+
+TEST(a_read_that_is_always_refused_is_not_sent_for_ever)
+{
+	struct stage stage;
+
+	stage_open(&stage, &http2);
+	stage.serve = serve_refuse;
+	struct answer *answer = stage_get(&stage, "/");
+	stage_wait(&stage, answer);
+	CHECK_INT(answer->result, HTTP_LOST);
+	CHECK(strstr(answer->reason, "REFUSED_STREAM"));
+	CHECK_INT(stage.served, 5);
+	stage_close(&stage);
+}
+
+static void serve_goaway(struct stage *stage, struct peer_request *request)
+{
+	struct peer_link *link = request->link;
+	int32_t stream = request->stream;
+
+	(void)stage;
+	peer_reply(request, 200, NULL, "ok", 2);
+	peer_goaway(link, stream);
+}
+
+/* As an API server does that spreads its clients (--goaway-chance). */
+TEST(a_server_that_says_goodbye_after_each_reply_loses_nothing)
+{
+	struct stage stage;
+
+	stage_open(&stage, &http2);
+	stage.serve = serve_goaway;
+	for (int i = 0; i < 30; i++) {
+		struct answer *answer = stage_post(&stage, "/", "x");
+		stage_wait(&stage, answer);
+		CHECKF(answer->result == HTTP_ANSWERED, "%s", answer->reason);
+	}
+	CHECK_INT(stage.served, 30);
+	while (http_connections(stage.http))
+		stage_turn(&stage);
+	stage_close(&stage);
+}
+
+/* The loop has not looked at the socket since the server closed it. */
+TEST(what_the_server_has_ended_gets_no_request_however_late_that_is_seen)
+{
+	struct stage stage;
+
+	stage_open(&stage, &http2);
+	stage.serve = serve_hold;
+	stage_get(&stage, "/a");
+	while (!stage.held_count)
+		stage_turn(&stage);
+	struct peer_link *link = stage.held[0]->link;
+	peer_reply(stage.held[0], 200, NULL, "a", 1);
+	stage_wait(&stage, stage.answers[0]);
+	peer_cut(link, false);
+	struct answer *answer = stage_post(&stage, "/b", "x");
+	while (stage.held_count < 2 && !answer->done)
+		stage_turn(&stage);
+	CHECKF(!answer->done, "%s", answer->reason);
+	CHECK_INT(peer_accepted(stage.peer), 2);
+	stage_close(&stage);
+}
+
+/* ---- compressed replies ---- */
+
+static size_t gzip_cut;	   /* bytes that are left out at the end */
+static size_t gzip_extra;  /* that follow it */
+static int gzip_flip = -1; /* a byte that is wrong */
+
+static void serve_gzip(struct stage *stage, struct peer_request *request)
+{
+	unsigned char plain[5000], packed[6000] = { 0 };
+	z_stream stream = { .next_in = plain, .next_out = packed };
+
+	(void)stage;
+	for (size_t i = 0; i < sizeof(plain); i++)
+		plain[i] = (unsigned char)(i * i / 7);
+	stream.avail_in = sizeof(plain);
+	stream.avail_out = sizeof(packed);
+	CHECK_INT(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, 0), Z_OK);
+	CHECK_INT(deflate(&stream, Z_FINISH), Z_STREAM_END);
+	size_t len = stream.total_out;
+	deflateEnd(&stream);
+	if (gzip_flip >= 0)
+		packed[gzip_flip] ^= 0xff;
+	peer_reply(request, 200, "content-encoding: gzip\n", packed, len - gzip_cut + gzip_extra);
+}
+
+TEST(a_compressed_reply_that_is_broken_is_lost)
+{
+	static const struct {
+		size_t cut, extra;
+		int flip;
+		enum http_result result;
+	} rows[] = {
+		{ 0, 0, -1, HTTP_ANSWERED }, { 1, 0, -1, HTTP_LOST }, { 1000, 0, -1, HTTP_LOST },
+		{ 0, 3, -1, HTTP_LOST },     { 0, 0, 0, HTTP_LOST },  { 0, 0, 40, HTTP_LOST },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct stage stage;
+		gzip_cut = rows[i].cut;
+		gzip_extra = rows[i].extra;
+		gzip_flip = rows[i].flip;
+		stage_open(&stage, &http2);
+		stage.serve = serve_gzip;
+		struct answer *answer = stage_send(
+			&stage, (struct http_request){ .url = "/", .gzip = true }, i % 2);
+		stage_wait(&stage, answer);
+		CHECKF(answer->result == rows[i].result, "row %zu: %d %s", i, answer->result,
+		       answer->reason);
+		stage_close(&stage);
+	}
+}
+
+/* ---- the URL ---- */
+
+static void serve_path(struct stage *stage, struct peer_request *request)
+{
+	(void)stage;
+	peer_reply(request, 200, NULL, request->path, strlen(request->path));
+}
+
+TEST(the_path_is_all_behind_the_server)
+{
+	static const char *const rows[][2] = {
+		{ "", "/" },
+		{ "/", "/" },
+		{ "?a=b", "/?a=b" },
+		{ "/a#b", "/a" },
+		{ "#b", "/" },
+		{ "/a/../b?c#d", "/a/../b?c" },
+		{ "/a%2fb", "/a%2fb" },
+	};
+	struct stage stage;
+	char url[64];
+
+	stage_open(&stage, &http2);
+	stage.serve = serve_path;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		snprintf(url, sizeof(url), "https://127.0.0.1:%d%s", peer_port(stage.peer),
+			 rows[i][0]);
+		struct answer *answer = stage_get(&stage, url);
+		stage_wait(&stage, answer);
+		CHECK_STR(answer->body, rows[i][1]);
+	}
+	CHECK_INT(peer_accepted(stage.peer), 1);
+	stage_close(&stage);
+}
+
+TEST_MAIN()
