@@ -81,6 +81,32 @@ int read_facts(struct draft *d, struct err *err)
 	return read_priority(d, err);
 }
 
+/* What the pod asks for, and how many there are of it, may be written on an owner that we have
+ * not heard of yet: without it the pod would be taken for one that asks for nothing. */
+static int read_owners(struct draft *d, struct err *err)
+{
+	const struct pod_source *s = d->source;
+	const struct json *above = s->owners_count ? s->owners[s->owners_count - 1] : NULL;
+	const char *kind = json_str(s->owner_missing, "kind");
+	const char *name = json_str(s->owner_missing, "name");
+
+	if (!s->owner_missing)
+		return 0;
+	const char *other = d->lookup->find(d->lookup->context, kind, s->namespace, name)
+				    ? ", only another one of that name"
+				    : "";
+	if (!above)
+		return err_set(err, ESRCH,
+			       "its %s %s/%s is not there (yet)%s: if it was deleted, delete the "
+			       "pod, or remove it from the pod's metadata.ownerReferences",
+			       kind, s->namespace, name, other);
+	return err_set(err, ESRCH,
+		       "%s %s/%s, which owns its %s %s, is not there (yet)%s: if it was deleted, "
+		       "remove it from metadata.ownerReferences of that %s",
+		       kind, s->namespace, name, json_str(above, "kind"),
+		       json_str(above, "metadata", "name"), other, json_str(above, "kind"));
+}
+
 void draft_make_plain(char *text)
 {
 	size_t left = strlen(text);
@@ -104,7 +130,7 @@ int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 struct err *err)
 {
 	static int (*const readers[])(struct draft * d, struct err * err) = {
-		read_facts,  read_form,	 read_needs,	read_place, read_around,
+		read_facts,  read_form,	 read_owners,	read_needs, read_place, read_around,
 		read_limits, read_claim, read_topology, read_map,   read_gang,
 	};
 	struct draft d = { .cluster = cluster,

@@ -53,6 +53,10 @@ struct dialect_lookup {
 	 * PersistentVolumeClaim the node that was selected for it.  NULL: nothing. */
 	const char *(*promised)(void *context, const char *kind, const char *namespace,
 				const char *name);
+	/* find() learns of objects as they come, of an owner perhaps after its pod: one that a
+	 * pod refers to is waited for (-ESRCH).  False: what is not found is not there, and the
+	 * pod is read without it. */
+	bool owners_come;
 };
 
 /* A pod, or one that a template would become. */
@@ -61,6 +65,9 @@ struct pod_source {
 	const char *namespace, *name, *uid;
 	const struct json *owners[POD_OWNERS_MAX]; /* the nearest first */
 	uint32_t owners_count;
+	/* The reference, of the pod or of the last of its owners, to one that is still to come
+	 * (dialect_lookup.owners_come), or NULL. */
+	const struct json *owner_missing;
 	int64_t index; /* in its workload, or POD_INDEX_NONE */
 };
 
@@ -70,7 +77,8 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 		    struct pod_source *ret, struct err *err);
 
 /* 0; -EINVAL the pod contradicts itself or is malformed; -ENOENT something it names is
- * not there (yet), or a volume of it is not ready; -ENOSPC other pods have all the lines of
+ * not there (yet), or a volume of it is not ready; -ESRCH likewise one that owns it, which may
+ * say what it asks for; -ENOSPC other pods have all the lines of
  * its map; -EAGAIN it has scheduling gates; -ENOTSUP a rule that is not understood; -ENOMEM. */
 int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 const struct pod_source *source, struct arena *arena, struct wish *ret,

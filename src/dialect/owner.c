@@ -37,6 +37,17 @@ bool owner_is_known(const struct json *owner)
 	       owner_is(owner, "ReplicaSet") || owner_is(owner, "StatefulSet");
 }
 
+/* Whether one that is referred to so may be found.  Other kinds are nobody's to look for. */
+static bool is_followed(const struct json *reference)
+{
+	const char *kind = json_str(reference, "kind");
+	const char *version = json_str(reference, "apiVersion");
+
+	if (kind && strcmp(kind, "ReplicationController") == 0)
+		return !version || strcmp(version, "v1") == 0;
+	return owner_is_known(reference);
+}
+
 static int size_of(const struct json *owner, const char *field, int64_t otherwise, int64_t *ret,
 		   struct err *err)
 {
@@ -85,18 +96,23 @@ int owner_left(const struct json *owner, int64_t members, int64_t *ret, struct e
 	return 0;
 }
 
-/* An object of that kind and name may be of another group than the one referred to. */
+/* An object of that kind and name may be of another group than the one referred to, or have been
+ * made in the place of it. */
 static bool is_meant(const struct json *reference, const struct json *object)
 {
+	const char *uid = json_str(reference, "uid"), *own = json_str(object, "metadata", "uid");
 	const char *version = json_str(reference, "apiVersion");
 	const char *slash = version ? strchr(version, '/') : NULL;
 
+	if (uid && own && strcmp(uid, own) != 0)
+		return false;
 	return !slash || is_of_group(object, version, (size_t)(slash - version));
 }
 
 /* The controller among the owner references of an object, looked up. */
 static const struct json *controller_of(const struct json *object, const char *namespace,
-					const struct dialect_lookup *lookup)
+					const struct dialect_lookup *lookup,
+					const struct json **missing)
 {
 	struct json_iter iter = json_items(object, "metadata", "ownerReferences");
 	const struct json *reference;
@@ -104,14 +120,19 @@ static const struct json *controller_of(const struct json *object, const char *n
 	while ((reference = json_next(&iter))) {
 		const char *kind = json_str(reference, "kind");
 		const char *name = json_str(reference, "name");
-		const struct json *found = NULL;
-		bool controller = false;
+		const struct json *found;
+		bool controller;
 
-		if (json_bool(reference, &controller, "controller") == 0 && controller && kind &&
-		    name)
-			found = lookup->find(lookup->context, kind, namespace, name);
+		if (json_bool(reference, &controller, "controller") < 0 || !controller || !kind ||
+		    !name)
+			continue;
+		found = lookup->find(lookup->context, kind, namespace, name);
+		if (found && is_meant(reference, found))
+			return found;
+		if (is_followed(reference))
+			*missing = reference;
 		if (found)
-			return is_meant(reference, found) ? found : NULL;
+			return NULL;
 	}
 	return NULL;
 }
@@ -161,16 +182,21 @@ int64_t pod_index(const struct json *pod)
 }
 
 uint32_t pod_owners(const struct json *pod, const char *namespace,
-		    const struct dialect_lookup *lookup, const struct json **ret)
+		    const struct dialect_lookup *lookup, const struct json **ret,
+		    const struct json **missing)
 {
+	const struct json *reference = NULL;
 	uint32_t count = 0;
 
 	for (const struct json *at = pod; count < POD_OWNERS_MAX;) {
-		at = controller_of(at, namespace, lookup);
+		at = controller_of(at, namespace, lookup, &reference);
 		if (!at)
 			break;
+		reference = NULL;
 		ret[count++] = at;
 	}
+	if (missing)
+		*missing = reference;
 	return count;
 }
 
@@ -190,6 +216,9 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
 				    .uid = uid ? uid : "",
 				    .namespace = namespace ? namespace : "default",
 				    .index = pod_index(pod) };
-	ret->owners_count = pod_owners(pod, ret->namespace, lookup, ret->owners);
+	ret->owners_count =
+		pod_owners(pod, ret->namespace, lookup, ret->owners, &ret->owner_missing);
+	if (!lookup->owners_come)
+		ret->owner_missing = NULL;
 	return 0;
 }

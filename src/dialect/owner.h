@@ -26,9 +26,12 @@ int owner_size(const struct json *owner, int64_t *ret, struct err *err);
 int owner_left(const struct json *owner, int64_t members, int64_t *ret, struct err *err);
 
 /* What owns a pod, and what owns that, as far as they are found: the nearest first, at most
- * POD_OWNERS_MAX (dialect.h).  Returns how many. */
+ * POD_OWNERS_MAX (dialect.h).  One of the same name but with another uid is not it.  Returns how
+ * many.  `missing` (may be NULL): the reference to the next one, if that was not found and is of a
+ * kind from which pods inherit; else NULL. */
 uint32_t pod_owners(const struct json *pod, const char *namespace,
-		    const struct dialect_lookup *lookup, const struct json **ret);
+		    const struct dialect_lookup *lookup, const struct json **ret,
+		    const struct json **missing);
 
 /* The index of a pod in its workload, or POD_INDEX_NONE (dialect.h): from its labels, else the
  * ordinal of its name; of one that is still to be named (generateName) from its labels alone. */

@@ -132,6 +132,8 @@ static void read_wrong(struct scheduler *s, struct task *task, int rc, const str
 	if (rc == -E2BIG)
 		report_waits(s, task, "its gang has more kinds of members than are possible",
 			     false);
+	else if (rc == -ESRCH)
+		report_hopes(s, task, err->text);
 	else if (err->text[0])
 		report_waits(s, task, err->text, rc == -ENOMEM);
 }

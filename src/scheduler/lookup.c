@@ -250,7 +250,8 @@ int lookup_new(const struct lookup_options *options, struct lookup **ret, struct
 						   .find = find,
 						   .index_taken = index_taken,
 						   .each = each,
-						   .promised = promised };
+						   .promised = promised,
+						   .owners_come = true };
 	indexes_init(&lookup->indexes, options->seed);
 	for (size_t i = 0; i < ARRAY_SIZE(sources) && rc == 0; i++)
 		rc = add_shelf(lookup, i, err);

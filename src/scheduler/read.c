@@ -32,6 +32,8 @@ int task_read(struct scheduler *s, struct task *task, struct wish *ret, const ch
 	if (rc == 0)
 		rc = dialect_read(s->cluster, lookup, &source, &s->arena, ret, err);
 	lookup_reset(s->lookup);
+	if (rc == 0)
+		report_over(s, task);
 	*version = pod->version;
 	return rc;
 }

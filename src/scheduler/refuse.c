@@ -145,6 +145,10 @@ void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct e
 		pending_failed(s->pending, &task->unit.item, now_ms(s));
 	else
 		pending_refused(s->pending, &task->unit.item, 0, wakes, now_ms(s));
+	if (rc == -ESRCH) { /* each kind comes on a stream of its own, and some are late */
+		report_hopes(s, task, err->text);
+		return;
+	}
 	report_waits(s, task, err->text, rc == -ENOMEM);
 	claims_waits(s->claims, task->uid, err->text, rc != -ENOMEM);
 }

@@ -7,7 +7,7 @@
  * only a few are on their way at a time, in the background, and none for a pod that is on its
  * way itself.  Others' comings and goings change the figures of a message all the time: when
  * the reasons are the same, the latest figures are told after FIGURES_MS, and each time later; so
- * is what the server refused.
+ * is what the server refused.  What is likely over in a moment is told after HOPES_MS.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +32,7 @@
 #define TELLING_MAX 8
 #define FIGURES_MS  5000
 #define FIGURES_MAX 6 /* doublings of that */
+#define HOPES_MS    1000
 
 static void add_event(struct scheduler *s, const struct task *task, bool warning,
 		      const char *reason, const char *action, const char *note)
@@ -90,15 +91,20 @@ static void tell_soon(struct scheduler *s, struct task *task)
 	scheduler_kick(s);
 }
 
+static void tell_at(struct scheduler *s, struct task *task, uint64_t due_ms)
+{
+	task->due_ms = due_ms;
+	if (!s->untold_later || due_ms < s->later_ms)
+		s->later_ms = due_ms;
+	join_ring(&s->untold_later, task);
+}
+
 static void tell_later(struct scheduler *s, struct task *task)
 {
 	if (task->next)
 		return; /* what is told then is the latest */
-	task->due_ms = now_ms(s) + ((uint64_t)FIGURES_MS << task->figures);
+	tell_at(s, task, now_ms(s) + ((uint64_t)FIGURES_MS << task->figures));
 	task->figures = MIN(task->figures + 1, FIGURES_MAX);
-	if (!s->untold_later || task->due_ms < s->later_ms)
-		s->later_ms = task->due_ms;
-	join_ring(&s->untold_later, task);
 }
 
 static bool may_tell(const struct scheduler *s, const struct task *task)
@@ -129,20 +135,28 @@ static void tell_due(struct scheduler *s)
 	}
 }
 
-static void waits(struct scheduler *s, struct task *task, const char *message, uint64_t gist,
-		  bool is_error)
+/* Whether it is another than before. */
+static bool set_message(struct task *task, const char *message, uint64_t gist, bool is_error)
 {
 	uint64_t hash = hash_bytes(message, strlen(message), is_error ? 3 : 1);
-	bool figures = task->told && gist == task->gist && is_error == task->message_is_error;
 
 	if (!*message || hash == task->told)
-		return;
+		return false;
 	free(task->message);
 	task->message = strdup(message);
 	task->message_is_error = is_error;
+	task->hopes = false;
 	task->told = hash;
 	task->gist = gist;
-	if (!task->message)
+	return task->message != NULL;
+}
+
+static void waits(struct scheduler *s, struct task *task, const char *message, uint64_t gist,
+		  bool is_error)
+{
+	bool figures = task->told && gist == task->gist && is_error == task->message_is_error;
+
+	if (!set_message(task, message, gist, is_error))
 		return;
 	if (figures) {
 		tell_later(s, task);
@@ -160,15 +174,21 @@ void report_refused(struct scheduler *s, struct task *task, const char *message,
 }
 
 /* No node was looked at: what kube-scheduler says then.  How many there are is a figure. */
+static void put_refusal(const struct scheduler *s, const char *why, struct strbuf *out)
+{
+	size_t len = strlen(why);
+
+	strbuf_addf(out, "0/%u nodes are available: %s", (unsigned)cluster_nodes_count(s->cluster),
+		    why);
+	if (len && !strchr(".?!", why[len - 1]))
+		strbuf_putc(out, '.');
+}
+
 static void refuse_all(struct scheduler *s, struct task *task, const char *why, uint64_t gist)
 {
 	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
-	size_t len = strlen(why);
 
-	strbuf_addf(&message, "0/%u nodes are available: %s",
-		    (unsigned)cluster_nodes_count(s->cluster), why);
-	if (len && !strchr(".?!", why[len - 1]))
-		strbuf_putc(&message, '.');
+	put_refusal(s, why, &message);
 	waits(s, task, message.failed ? why : message.s, gist, false);
 }
 
@@ -183,6 +203,37 @@ void report_waits(struct scheduler *s, struct task *task, const char *why, bool 
 		waits(s, task, why, gist, true);
 	else
 		refuse_all(s, task, why, gist);
+}
+
+void report_hopes(struct scheduler *s, struct task *task, const char *why)
+{
+	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
+	uint64_t gist = hash_sentence(why, 1);
+	bool figures = task->hopes && gist == task->gist;
+
+	claims_waits(s->claims, task->uid, why, false);
+	put_refusal(s, why, &message);
+	if (!set_message(task, message.failed ? why : message.s, gist, false))
+		return;
+	task->hopes = true;
+	if (figures) {
+		tell_later(s, task);
+		return;
+	}
+	task->figures = 0;
+	leave_ring(s, task);
+	tell_at(s, task, now_ms(s) + HOPES_MS);
+}
+
+void report_over(struct scheduler *s, struct task *task)
+{
+	if (!task->hopes)
+		return;
+	task->hopes = false;
+	if (!task->due_ms)
+		return; /* it knows, and keeps that until there is something else to know */
+	leave_ring(s, task);
+	task->told = 0;
 }
 
 void report_preempts(struct scheduler *s, struct task *task, uint32_t victims)

@@ -65,6 +65,7 @@ struct task {
 	uint8_t figures;	      /* how often nothing but figures was told */
 	char *message;		      /* to be told; NULL: nothing */
 	bool message_is_error;
+	bool hopes;	 /* what it waits for likely comes before it is told */
 	char *nominated; /* node where its victims are, or NULL */
 	struct nomination *nomination;
 	bool nomination_told;  /* its status names a node */

@@ -24,7 +24,7 @@ static struct owners owners_of(const struct admission *a, const struct dialect_l
 	struct owners owners = { 0 };
 
 	if (lookup)
-		owners.count = pod_owners(a->object, a->namespace, lookup, owners.items);
+		owners.count = pod_owners(a->object, a->namespace, lookup, owners.items, NULL);
 	return owners;
 }
 

@@ -112,6 +112,97 @@ TEST(a_group_may_have_others_beside_the_pods_of_a_job)
 	bench_done(&b);
 }
 
+#define REF(version, kind, name, uid)                                                           \
+	"ownerReferences: [{apiVersion: " version ", kind: " kind ", name: " name ", uid: " uid \
+	", controller: true}]"
+#define CHILD(version, kind, uid)                                                                \
+	"kind: Pod\nmetadata: {name: p-x, namespace: ml, " REF(version, kind, "own",             \
+							       uid) "}\nspec: {containers: [{na" \
+								    "me: a}]}\n---\n"
+#define SET(uid, more)                                                                 \
+	"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: own, namespace: ml, " \
+	"uid: " uid more "}\n---\n"
+#define TOP(uid)                                                                       \
+	"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: top, namespace: ml, " \
+	"uid: " uid ", annotations: {" T "gpu-count: '2'}}\n"
+#define NOTHING "kind: Namespace\nmetadata: {name: ml}\n"
+#define OR_DELETE                             \
+	"if it was deleted, delete the pod, " \
+	"or remove it from the pod's metadata.ownerReferences"
+
+TEST(an_owner_that_is_still_to_come_is_waited_for_where_one_may_come)
+{
+	static const struct {
+		const char *yaml;
+		const char *complaint; /* NULL: it is read */
+		uint32_t gpus;	       /* then, or if nobody comes */
+	} rows[] = {
+		{ CHILD("apps/v1", "ReplicaSet", "r") NOTHING,
+		  "its ReplicaSet ml/own is not there (yet): " OR_DELETE, 0 },
+		{ CHILD("apps/v1", "StatefulSet", "r") NOTHING,
+		  "its StatefulSet ml/own is not there (yet): " OR_DELETE, 0 },
+		{ CHILD("apps/v1", "Deployment", "r") NOTHING,
+		  "its Deployment ml/own is not there (yet): " OR_DELETE, 0 },
+		{ CHILD("batch/v1", "Job", "r") NOTHING,
+		  "its Job ml/own is not there (yet): " OR_DELETE, 0 },
+		{ CHILD("v1", "ReplicationController", "r") NOTHING,
+		  "its ReplicationController ml/own is not there (yet): " OR_DELETE, 0 },
+		/* Nobody looks for these. */
+		{ CHILD("batch/v1", "CronJob", "r") NOTHING, NULL, 0 },
+		{ CHILD("x.io/v1", "Job", "r") NOTHING, NULL, 0 },
+		{ CHILD("x.io/v1", "ReplicationController", "r") NOTHING, NULL, 0 },
+		{ CHILD("v1", "Node", "r") NOTHING, NULL, 0 },
+		{ "kind: Pod\nmetadata: {name: p, ownerReferences: [{apiVersion: batch/v1, kind: "
+		  "Job, name: own, uid: r}]}\nspec: {containers: [{name: a}]}\n",
+		  NULL, 0 }, /* not its controller */
+		/* One of the same name. */
+		{ CHILD("apps/v1", "ReplicaSet", "r")
+			  SET("s", ", annotations: {" T "gpu-count: '2'}") NOTHING,
+		  "its ReplicaSet ml/own is not there (yet), only another one of that "
+		  "name: " OR_DELETE,
+		  0 },
+		/* What owns that. */
+		{ CHILD("apps/v1", "ReplicaSet", "r")
+			  SET("r", ", " REF("apps/v1", "Deployment", "top", "t")) NOTHING,
+		  "Deployment ml/top, which owns its ReplicaSet own, is not there (yet): if it "
+		  "was "
+		  "deleted, remove it from metadata.ownerReferences of that ReplicaSet",
+		  0 },
+		{ CHILD("apps/v1", "ReplicaSet", "r")
+			  SET("r", ", " REF("apps/v1", "Deployment", "top", "t")) TOP("u"),
+		  "Deployment ml/top, which owns its ReplicaSet own, is not there (yet), only "
+		  "another one of that name: if it was deleted, remove it from "
+		  "metadata.ownerReferences of that ReplicaSet",
+		  0 },
+		{ CHILD("apps/v1", "ReplicaSet", "r")
+			  SET("r", ", " REF("apps/v1", "Deployment", "top", "t")) TOP("t"),
+		  NULL, 2 },
+		{ CHILD("apps/v1", "ReplicaSet", "r")
+			  SET("r", ", " REF("x.io/v1", "Rollout", "top", "t")) NOTHING,
+		  NULL, 0 },
+	};
+	struct bench b;
+
+	bench_init(&b);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		for (unsigned come = 0; come < 2; come++) {
+			b.lookup.owners_come = come;
+			int rc = bench_read(&b, rows[i].yaml);
+
+			if (come && rows[i].complaint) {
+				CHECKF(rc == -ESRCH, "row %zu: %d", i, rc);
+				CHECK_STR(b.err.text, rows[i].complaint);
+				continue;
+			}
+			CHECKF(rc == 0, "row %zu: %s", i, b.err.text);
+			CHECKF(b.wish.request.asks_count == (rows[i].gpus > 0), "row %zu", i);
+			if (rows[i].gpus)
+				CHECK_INT(b.wish.request.asks[0].count, rows[i].gpus);
+		}
+	}
+	bench_done(&b);
+}
+
 #define GROUPED(kind, version)                                                         \
 	"kind: Pod\nmetadata: {name: p-0, labels: {scheduling.x-k8s.io/pod-group: g}," \
 	" ownerReferences: [{apiVersion: " version ", kind: " kind                     \

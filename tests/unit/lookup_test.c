@@ -88,6 +88,30 @@ TEST(every_kind_that_is_asked_for_is_found)
 	close_all();
 }
 
+TEST(an_owner_is_waited_for_and_its_coming_is_heard_of)
+{
+	static const char *const pod =
+		"metadata: {name: p, namespace: ml, uid: u-p, resourceVersion: RV, "
+		"ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: u-r, "
+		"controller: true}]}\nspec: {containers: [{name: a}]}\n";
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	struct pod_source source;
+
+	open();
+	doc = bench_parse(pod);
+	CHECK(pod_source_read(json_root(doc), lookup_dialect(lookup), &source, NULL) == 0);
+	CHECK(source.owner_missing != NULL);
+	CHECK((lookup_met(lookup) & lookup_bit("ReplicaSet", "r")) != 0);
+	bench_seen();
+	bench_put(KUBE_REPLICA_SET, META("r") "spec: {replicas: 2}\n");
+	CHECK_STR(bench_seen(), "ReplicaSet ml/r");
+	CHECK(pod_source_read(json_root(doc), lookup_dialect(lookup), &source, NULL) == 0);
+	CHECK(source.owner_missing == NULL);
+	CHECK_INT(source.owners_count, 1);
+	lookup_reset(lookup);
+	close_all();
+}
+
 TEST(a_group_of_the_plugin_goes_before_an_upstream_one)
 {
 	open();
