@@ -288,6 +288,7 @@ static int settle(struct residents *residents, struct resident *r, const struct 
 	number = cluster_pod_find(c, r->uid);
 	*is_short = number != POD_NONE && cluster_pod(c, number)->holds_count < now.holds_said;
 	resident_lacks(residents, r, holds_of(&now));
+	r->unclear = now.unclear;
 	r->guessed = !r->decided && (now.has_known || now.wish.request.asks_count);
 	wish_release(c, &now.wish);
 	r->seen = 1;
@@ -430,6 +431,22 @@ void residents_again(struct residents *residents, const char *node)
 	for (struct resident *r = host->first; r; r = r->next)
 		if (r->lacks)
 			settle_kept(residents, r);
+}
+
+void residents_know(struct residents *residents)
+{
+	struct map_entry entry;
+
+	for (uint32_t at = 0; map_next(&residents->by_uid, &at, &entry);) {
+		struct resident *r = entry.value;
+		uint32_t node;
+
+		if (!r->unclear)
+			continue;
+		if (is_others(r)) /* its GPUs are guessed anew, by what it asks for after all */
+			unbook(residents, r->uid, &node);
+		settle_kept(residents, r);
+	}
 }
 
 static void guard(struct residents *residents, const struct resident *r)

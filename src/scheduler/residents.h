@@ -71,6 +71,10 @@ void residents_node(struct residents *residents, const char *name, uint32_t chan
  * because we had counted on it ourselves, is. */
 void residents_again(struct residents *residents, const char *node);
 
+/* All caches are filled: who was read before what it names was known, an owner or a claim, is read
+ * again, so that its gang and its index of a map are its own. */
+void residents_know(struct residents *residents);
+
 /* Before victims are looked for: brings up to date whose removal violates a budget.  Costs
  * nothing unless the answer of a budget has changed. */
 void residents_guard(struct residents *residents);

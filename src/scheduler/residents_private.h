@@ -26,6 +26,7 @@ struct resident {
 	uint8_t seen;	 /* it has been read at least once */
 	uint8_t decided; /* has a decision */
 	uint8_t guessed; /* uses GPUs without one */
+	uint8_t unclear; /* something that it names was not there when it was read */
 	uint8_t lacks;	 /* holds more than could be booked: somebody else had it in the engine */
 	char uid[];
 };
@@ -43,7 +44,8 @@ struct residence {
 	struct wish wish; /* released by its reader */
 	struct pod_spec spec;
 	struct assignment known;
-	bool has_known;	     /* its GPUs are known; else they are guessed */
+	bool has_known; /* its GPUs are known; else they are guessed */
+	bool unclear;
 	uint32_t holds_said; /* by its decision, there or not */
 };
 

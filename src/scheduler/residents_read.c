@@ -79,7 +79,8 @@ static int keep_index(const struct residents *residents, const struct resident *
 }
 
 static int read_wish(struct residents *residents, const struct resident *r,
-		     const struct json *object, const struct decided *decided, struct wish *ret)
+		     const struct json *object, const struct decided *decided,
+		     struct residence *ret)
 {
 	const struct dialect_lookup *lookup = lookup_dialect(residents->options.lookup);
 	struct pod_source source;
@@ -95,8 +96,9 @@ static int read_wish(struct residents *residents, const struct resident *r,
 	source.uid = r->uid;
 	if (decided && decided->index != DECIDED_INDEX_NONE)
 		source.index = decided->index;
-	rc = dialect_read_resident(residents->cluster, lookup, &source, &residents->arena, ret,
-				   &err);
+	rc = dialect_read_resident(residents->cluster, lookup, &source, &residents->arena,
+				   &ret->wish, &err);
+	ret->unclear = source.owner_missing || err.code == ENOENT;
 	lookup_reset(residents->options.lookup);
 	if (rc == 0)
 		complain(residents, r, &err);
@@ -138,7 +140,7 @@ int residence_read(struct residents *residents, const struct resident *r, uint32
 	if (rc == -EINVAL)
 		complain(residents, r, &err);
 	bool is_decided = rc == 0;
-	rc = read_wish(residents, r, object, is_decided ? &decided : NULL, &ret->wish);
+	rc = read_wish(residents, r, object, is_decided ? &decided : NULL, ret);
 	if (rc < 0)
 		return rc;
 	rc = is_decided ? keep_index(residents, r, &ret->wish) : 0;

@@ -67,6 +67,7 @@ static void activate(struct scheduler *s)
 	meters_leader(s->meters, true);
 	meters_recovered(s->meters, (double)(now_ms(s) - s->lead_ms) / 1e3);
 	claims_activate(s->claims, true);
+	residents_know(s->residents);
 	pods_require_locks(s);
 	preempt_restore(s);
 	log_info(s->log, "scheduling", LOG_U64("nodes", cluster_nodes_count(s->cluster)),

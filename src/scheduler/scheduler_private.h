@@ -219,7 +219,7 @@ void report_waits(struct scheduler *s, struct task *task, const char *why, bool 
 /* The same in the form already; messages with one gist give the same reasons, with other
  * figures. */
 void report_refused(struct scheduler *s, struct task *task, const char *message, uint64_t gist);
-/* The same, of what is likely over in a moment: told if it is not. */
+/* As report_waits(), of what is likely over in a moment: told if it is not. */
 void report_hopes(struct scheduler *s, struct task *task, const char *why);
 /* That is over: what has not been told is not. */
 void report_over(struct scheduler *s, struct task *task);

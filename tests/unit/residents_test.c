@@ -525,6 +525,45 @@ TEST(an_index_is_taken_that_somebody_else_has_locked)
 	close_all();
 }
 
+#define OF(kind, owner)                                                               \
+	", ownerReferences: [{apiVersion: apps/v1, kind: " kind ", name: " owner ", " \
+	"uid: u-" owner ", controller: true}]"
+#define INDEXED                                                                 \
+	", annotations: {gpu.scheduling/decision: '{\"node\":\"a\",\"attempt\"" \
+	":5,\"gpus\":[" HALF("G1") "],\"index\":1}'}"
+#define SERVED POD("s-1", OF("ReplicaSet", "rs") INDEXED, "", "")
+
+TEST(at_the_start_pods_may_come_before_what_owns_them)
+{
+	const struct dialect_lookup *d;
+
+	open_with_node();
+	bench_put(KUBE_POD, SERVED);
+	CHECK_INT(gpus("s-1"), 1 << 1); /* its decision says so, whoever owns it */
+	bench_put(KUBE_REPLICA_SET, "metadata: {name: rs, namespace: ml, uid: u-rs, "
+				    "resourceVersion: RV" OF("Deployment", "web") "}\n");
+	bench_put(KUBE_DEPLOYMENT, "metadata: {name: web, namespace: ml, uid: u-web, "
+				   "resourceVersion: RV, annotations: {gpu-scheduling-map: "
+				   "\"0=a:1\\n1=a:1\"}}\n");
+	d = lookup_dialect(lookup);
+	CHECK(!d->index_taken(d->context, "map/ml/Deployment/web", 1));
+	residents_know(residents);
+	CHECK(d->index_taken(d->context, "map/ml/Deployment/web", 1));
+	CHECK(!d->index_taken(d->context, "map/ml/Deployment/web", 0));
+	CHECK_INT(gpus("s-1"), 1 << 1);
+	close_all();
+}
+
+TEST(a_pod_whose_owner_is_gone_stays_as_it_is)
+{
+	open_with_node();
+	bench_put(KUBE_POD, SERVED);
+	residents_know(residents);
+	CHECK_INT(gpus("s-1"), 1 << 1);
+	CHECK_INT(bench_logged("can be read"), 0);
+	close_all();
+}
+
 TEST(a_lock_of_somebody_else_holds_its_gpus_until_its_pod_is_bound)
 {
 	const struct lock_hold holds[] = { { .uuid = "G1", .core_milli = 1000, .mem_mib = 80000 },
