@@ -52,12 +52,21 @@ static void remove_link(struct http2_link *link)
 	http2_link_close(link);
 }
 
+/* One that the server ends may have a watch for a long time yet: nobody waits for that. */
+static bool may_open(const struct http *http)
+{
+	uint32_t count = http->connections, max = http->options.max_connections;
+
+	for (const struct http2_link *link = http->links; link; link = link->next)
+		count -= link->over;
+	return !max || count < max;
+}
+
 static void open_link(struct http_call *call)
 {
 	struct http *http = call->http;
-	uint32_t max = http->options.max_connections;
 
-	if (max && http->connections >= max)
+	if (!may_open(http))
 		return;
 	struct http2_link *link = http2_link_new(call);
 	if (!link) {

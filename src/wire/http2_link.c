@@ -181,13 +181,15 @@ static bool is_through(const struct http2_link *link)
 
 void http2_link_send(struct http2_link *link)
 {
-	CURLcode code = CURLE_OK;
+	CURLcode code;
+	bool some;
 
 	do {
 		code = encrypt(link);
+		some = link->out.len > 0;
 		if (!code)
 			code = push_out(link);
-	} while (!code && !link->out.len && nghttp2_session_want_write(link->session));
+	} while (!code && some && !link->out.len);
 	if (!code && is_through(link)) {
 		snprintf(link->reason, sizeof(link->reason),
 			 "the server has ended the connection");

@@ -176,6 +176,27 @@ TEST(a_cancelled_request_makes_room_for_the_next)
 
 /* ---- servers that will not ---- */
 
+TEST(a_connection_that_the_server_ends_keeps_nobody_waiting)
+{
+	struct http_options options = { .max_connections = 1 };
+	struct stage_plan plan = http2;
+	struct stage stage;
+
+	plan.options = &options;
+	stage_open(&stage, &plan);
+	stage.serve = serve_hold;
+	struct answer *watch = stage_stream(&stage, "/watch");
+	while (stage.held_count < 1)
+		stage_turn(&stage);
+	peer_goaway(stage.held[0]->link, stage.held[0]->stream);
+	stage_pass(&stage, 20);
+	stage_post(&stage, "/bind", "x");
+	while (stage.held_count < 2)
+		stage_turn(&stage);
+	CHECK(!watch->done);
+	stage_close(&stage);
+}
+
 static void serve_refuse(struct stage *stage, struct peer_request *request)
 {
 	(void)stage;
