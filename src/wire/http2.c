@@ -141,6 +141,7 @@ void http2_through(struct http_call *call, CURLcode code, const char *reason)
 		return; /* cancelled, and about to leave */
 	if (call->state == HTTP_RUNNING && waits_again(call, code)) {
 		http_call_move(call, HTTP_WAITING);
+		http_kick(call->http);
 		return;
 	}
 	snprintf(call->reason, sizeof(call->reason), "%s", reason);
@@ -192,6 +193,18 @@ static void fail_waiting(const struct http2_link *link, CURLcode code)
 	}
 }
 
+/* A server that greets and takes no request is not asked for ever. */
+static void tire_waiting(const struct http2_link *link, CURLcode code)
+{
+	struct http_call *next;
+
+	for (struct http_call *call = link->http->waiting.first; call; call = next) {
+		next = call->next;
+		if (is_for(link, call) && ++call->tries >= TRIES_MAX)
+			http2_through(call, code, link->reason);
+	}
+}
+
 void http2_fail(struct http2_link *link, CURLcode code)
 {
 	bool was_ready = link->state == HTTP2_READY;
@@ -200,6 +213,8 @@ void http2_fail(struct http2_link *link, CURLcode code)
 	leave_all(link, code);
 	if (!was_ready)
 		fail_waiting(link, code);
+	else if (nghttp2_session_get_next_stream_id(link->session) == 1)
+		tire_waiting(link, code);
 	remove_link(link);
 	http_kick(link->http); /* for those that wait again */
 }

@@ -140,6 +140,11 @@ static CURLcode push_out(struct http2_link *link)
 	if (all) {
 		strbuf_reset(out);
 		link->out_at = 0;
+	} else if (link->out_at >= out->len - link->out_at) {
+		size_t rest = out->len - link->out_at;
+		memcpy(out->s, out->s + link->out_at, rest);
+		strbuf_truncate(out, rest);
+		link->out_at = 0;
 	}
 	arm(link, UV_READABLE | (all ? 0 : UV_WRITABLE));
 	return CURLE_OK;
@@ -242,6 +247,7 @@ static CURLcode greet(struct http2_link *link)
 void http2_link_settled(struct http2_link *link)
 {
 	link->state = HTTP2_READY;
+	link->over = link->over || !http2_has_room(link); /* for none at all */
 	link->idle_ms = uv_now(link->http->loop);
 	uv_timer_start(&link->timer, rests, link->http->options.keep_ms, 0);
 }

@@ -14,7 +14,8 @@
 #define STREAM_WINDOW ((int32_t)1 << 20)
 #define LINK_WINDOW   ((int32_t)16 << 20)
 
-#define FIELDS_MAX (64 + 8) /* as many as a request may have, and ours */
+#define FIELDS_MAX	 (64 + 8) /* as many as a request may have, and ours */
+#define HEADER_BLOCK_MAX ((size_t)FIELDS_MAX << 16)
 
 /* ---- what came ---- */
 
@@ -34,6 +35,12 @@ static void give_up(struct http2_link *link, struct http_call *call, CURLcode co
 	http2_through(call, code, reason);
 }
 
+static bool is_gzip(const struct http_call *call, const uint8_t *value, size_t len)
+{
+	return call->request.gzip && strcmp(call->head.s, "HEAD") != 0 && len == 4 &&
+	       memcmp(value, "gzip", 4) == 0;
+}
+
 static int header_came(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
 		       size_t name_len, const uint8_t *value, size_t len, uint8_t flags,
 		       void *context)
@@ -50,8 +57,8 @@ static int header_came(nghttp2_session *session, const nghttp2_frame *frame, con
 		http_reply_status(call, status);
 		link->answered = true;
 	} else if (name_len == 16 && memcmp(name, "content-encoding", 16) == 0) {
-		bool gzip = call->request.gzip && len == 4 && memcmp(value, "gzip", 4) == 0;
-		if (gzip && !call->inflate && http_inflate_new(&call->inflate) < 0)
+		if (is_gzip(call, value, len) && !call->inflate &&
+		    http_inflate_new(&call->inflate) < 0)
 			give_up(link, call, CURLE_OUT_OF_MEMORY, "no memory to inflate the reply");
 	} else {
 		http_reply_field(call, (const char *)name, name_len, (const char *)value, len);
@@ -121,6 +128,8 @@ static int stream_closed(nghttp2_session *session, int32_t stream, uint32_t erro
 
 	link->streams--;
 	link->idle_ms = uv_now(link->http->loop);
+	if (link->http->waiting.first)
+		http_kick(link->http);
 	if (!call)
 		return 0;
 	nghttp2_session_set_stream_user_data(session, stream, NULL);
@@ -282,11 +291,19 @@ int http2_session_new(struct http2_link *link)
 		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW },
 	};
 	nghttp2_session_callbacks *callbacks;
+	nghttp2_option *options;
 
 	if (nghttp2_session_callbacks_new(&callbacks) < 0)
 		return -ENOMEM;
+	if (nghttp2_option_new(&options) < 0) {
+		nghttp2_session_callbacks_del(callbacks);
+		return -ENOMEM;
+	}
 	set_callbacks(callbacks);
-	int r = nghttp2_session_client_new(&link->session, callbacks, link);
+	/* What http_check() lets pass; else the server is to judge it. */
+	nghttp2_option_set_max_send_header_block_length(options, HEADER_BLOCK_MAX);
+	int r = nghttp2_session_client_new2(&link->session, callbacks, link, options);
+	nghttp2_option_del(options);
 	nghttp2_session_callbacks_del(callbacks);
 	if (r < 0 ||
 	    nghttp2_submit_settings(link->session, NGHTTP2_FLAG_NONE, settings,

@@ -176,9 +176,11 @@ CURLcode http2_tls_read(struct http2_link *link, char *bytes, size_t size, size_
 	ssize_t r;
 
 	*len = 0;
+	/* GnuTLS also says "again" after a message of its own, a ticket or a change of keys, and
+	 * leaves what lies behind it. */
 	do
 		r = gnutls_record_recv(link->tls, bytes, size);
-	while (r < 0 && r != GNUTLS_E_AGAIN && !gnutls_error_is_fatal((int)r));
+	while (r < 0 && (r == GNUTLS_E_AGAIN ? link->in_len > 0 : !gnutls_error_is_fatal((int)r)));
 	if (r == GNUTLS_E_AGAIN)
 		return CURLE_OK;
 	/* TLS 1.3: a client is through with the greeting before the server has looked at its

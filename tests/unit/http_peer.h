@@ -35,6 +35,8 @@ struct peer_options {
 	uint32_t max_streams;		  /* at once on a connection; 0: 100 */
 	bool proxy, socks; /* TLS only behind peer_tunnel(), or a SOCKS 5 greeting */
 	bool mute;	   /* accept and never say a word, not even of TLS */
+	bool big_window;   /* HTTP/2: a request's body is taken as fast as it comes */
+	bool goaway_first, cut_first, no_streams; /* HTTP/2: greet, and take no request */
 	void (*serve)(void *context, struct peer_request *request);
 	void *context;
 };

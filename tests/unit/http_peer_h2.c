@@ -163,10 +163,12 @@ static int on_closed(nghttp2_session *session, int32_t stream, uint32_t code, vo
 
 void peer_h2_begin(struct peer_link *link)
 {
-	uint32_t streams = link->peer->options.max_streams ? link->peer->options.max_streams : 100;
+	const struct peer_options *options = &link->peer->options;
+	uint32_t streams = options->max_streams ? options->max_streams : 100;
 	nghttp2_settings_entry settings[] = {
-		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, streams },
-		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1U << 20 },
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options->no_streams ? 0 : streams },
+		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
+		  options->big_window ? 1U << 30 : 1U << 20 },
 	};
 	nghttp2_session_callbacks *callbacks;
 	nghttp2_option *option;
@@ -185,6 +187,12 @@ void peer_h2_begin(struct peer_link *link)
 	nghttp2_option_del(option);
 	nghttp2_session_callbacks_del(callbacks);
 	nghttp2_submit_settings(link->h2, NGHTTP2_FLAG_NONE, settings, ARRAY_SIZE(settings));
+	if (options->big_window)
+		nghttp2_session_set_local_window_size(link->h2, NGHTTP2_FLAG_NONE, 0, 1 << 30);
+	if (options->goaway_first)
+		nghttp2_submit_goaway(link->h2, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0);
+	if (options->cut_first)
+		link->last = true;
 }
 
 void peer_reset(struct peer_request *shown, uint32_t code)
