@@ -38,6 +38,29 @@ bool subject_has(const struct cluster *c, uint32_t subject, uint32_t selector)
 	return false;
 }
 
+bool subjects_alike(const struct cluster *c, uint32_t a, uint32_t b)
+{
+	const struct subject *one = &c->rules.subjects.items[a];
+
+	if (a == b)
+		return true;
+	if (one->selectors.len != c->rules.subjects.items[b].selectors.len)
+		return false;
+	for (size_t i = 0; i < one->selectors.len; i++)
+		if (!subject_has(c, b, one->selectors.items[i]))
+			return false;
+	return true;
+}
+
+void subject_give(struct cluster *c, uint32_t pod, uint32_t subject)
+{
+	uint32_t old = c->pods.items[pod]->subject;
+
+	subject_hold(c, subject);
+	c->pods.items[pod]->subject = subject;
+	subject_release(c, old);
+}
+
 static int subject_match(struct cluster *c, uint32_t subject)
 {
 	struct subject *s = &c->rules.subjects.items[subject];

@@ -163,6 +163,10 @@ bool rules_of_nodes(const struct cluster *c, uint32_t rules);
 bool rules_of_pods(const struct cluster *c, uint32_t rules);
 /* Whether pods that are there keep others like this one at a distance. */
 bool subject_matters(const struct cluster *c, uint32_t subject);
+/* Whether no rule that is there tells pods of the two from each other. */
+bool subjects_alike(const struct cluster *c, uint32_t a, uint32_t b);
+/* A pod that was placed as one of a subject that is alike is of this one. */
+void subject_give(struct cluster *c, uint32_t pod, uint32_t subject);
 
 /* Labels and name of the node: FITS or what the first group that does not hold says. */
 enum verdict rules_fit_node(const struct cluster *c, uint32_t rules, uint32_t node);

@@ -182,9 +182,13 @@ static void read_members(struct muster *m)
 	if (m->gang->epoch != m->scheduler->gangs.epoch)
 		unread_all(m);
 	m->gang->unsure = false;
-	for (uint32_t i = 0; i < m->count; i++)
-		if (m->tasks[i]->read ? !m->tasks[i]->wrong : read_member(m, m->tasks[i]))
-			m->tasks[kept++] = m->tasks[i];
+	for (uint32_t i = 0; i < m->count; i++) {
+		struct task *task = m->tasks[i];
+		bool known = task->read && (task->wrong || gang_sort(m->scheduler, task) == 0);
+
+		if (known ? !task->wrong : read_member(m, task))
+			m->tasks[kept++] = task;
+	}
 	m->count = kept;
 }
 
@@ -244,10 +248,21 @@ static bool is_under_way(const struct scheduler *s, const struct gang *gang)
 
 /* Whether it is still what was decided on.  Where its volumes or its line of a map are chosen
  * anew with every reading, that decides. */
-static bool is_as_read(const struct task *task, const struct wish *wish)
+static bool is_as_read(const struct cluster *c, const struct task *task, const struct wish *wish)
 {
 	return is_of(task->gang, wish) &&
-	       (!task->read || gang_kind_is(task->kind, &wish->request));
+	       (!task->read || gang_kind_is(c, task->kind, &wish->request));
+}
+
+/* It was placed as one of its kind, and is booked as the pod that it is. */
+static void book_subject(struct scheduler *s, const struct task *task, const struct wish *wish)
+{
+	uint32_t number = cluster_pod_find(s->cluster, task->uid);
+	uint32_t subject = wish->request.subject;
+
+	if (number != POD_NONE &&
+	    subjects_alike(s->cluster, cluster_pod(s->cluster, number)->subject, subject))
+		subject_give(s->cluster, number, subject);
 }
 
 /* Its own annotations leave no room for the decision.  That is remembered until it changes, or
@@ -270,10 +285,12 @@ static struct flight *fly(struct scheduler *s, struct task *task, const struct d
 
 	if (task_read(s, task, &wish, &version, &err) == 0) {
 		take_index(s, task, &wish);
-		if (is_as_read(task, &wish))
+		if (is_as_read(s->cluster, task, &wish)) {
+			book_subject(s, task, &wish);
 			f = flight_new(s, task, &wish, d, version, &err);
-		else
+		} else {
 			gang_unread(task); /* it was decided on as something else */
+		}
 		wish_release(s->cluster, &wish);
 	}
 	if (!f && err.code == E2BIG)

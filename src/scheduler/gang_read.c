@@ -42,10 +42,10 @@ static struct gang_kind *kind_new(struct scheduler *s, struct gang *gang, const 
 	return kind;
 }
 
-bool gang_kind_is(const struct gang_kind *kind, const struct request *r)
+bool gang_kind_is(const struct cluster *c, const struct gang_kind *kind, const struct request *r)
 {
-	return request_equal(&kind->request, r) && kind->request.subject == r->subject &&
-	       kind->request.soft == r->soft;
+	return request_equal(&kind->request, r) && kind->request.soft == r->soft &&
+	       subjects_alike(c, kind->request.subject, r->subject);
 }
 
 /* The kind of those who ask for the same, with one user more. */
@@ -55,7 +55,7 @@ static int kind_take(struct scheduler *s, struct gang *gang, const struct reques
 	struct gang_kind *kind = NULL;
 
 	for (size_t i = 0; i < gang->kinds.len && !kind; i++)
-		if (gang_kind_is(gang->kinds.items[i], r))
+		if (gang_kind_is(s->cluster, gang->kinds.items[i], r))
 			kind = gang->kinds.items[i];
 	if (!kind && gang->kinds.len == GANG_CLASSES_MAX)
 		return -E2BIG;
@@ -86,19 +86,45 @@ void gang_forget(struct scheduler *s, struct task *task)
 {
 	set_wrong(task, false);
 	kind_release(s, task->gang, task->kind);
+	subject_release(s->cluster, task->subject);
 	task->kind = NULL;
+	task->subject = 0;
 	task->read = false;
+}
+
+/* From now on it asks for this. */
+static int set_kind(struct scheduler *s, struct task *task, const struct request *r)
+{
+	struct gang_kind *old_kind = task->kind;
+	uint32_t old_subject = task->subject;
+	int rc = kind_take(s, task->gang, r, &task->kind);
+
+	if (rc < 0)
+		return rc;
+	task->subject = r->subject;
+	subject_hold(s->cluster, task->subject);
+	kind_release(s, task->gang, old_kind);
+	subject_release(s->cluster, old_subject);
+	return 0;
+}
+
+int gang_sort(struct scheduler *s, struct task *task)
+{
+	struct request own = task->kind->request;
+
+	if (subjects_alike(s->cluster, own.subject, task->subject))
+		return 0;
+	own.subject = task->subject;
+	return set_kind(s, task, &own);
 }
 
 int gang_note(struct scheduler *s, struct task *task, const struct wish *wish)
 {
 	struct gang *gang = task->gang;
-	struct gang_kind *old = task->kind;
-	int rc = kind_take(s, gang, &wish->request, &task->kind);
+	int rc = set_kind(s, task, &wish->request);
 
 	if (rc < 0)
 		return rc;
-	kind_release(s, gang, old);
 	if (!task->learned)
 		engine_arrived(s->engine, &wish->request);
 	task->learned = true;

@@ -24,15 +24,17 @@
 #include "scheduler/task.h"
 
 struct asked;
+struct cluster;
 struct scheduler;
 struct wish;
 
 #define GANG_TELL_MS	  5000 /* from one number of missing members to the next */
 #define GANG_TELL_SOON_MS 1000 /* until one that came is told; most gangs are whole by then */
 
-/* What one member or more ask for. */
+/* What one member or more ask for, if no rule tells their subjects apart: each pod of an Indexed
+ * Job or a StatefulSet has labels of its own. */
 struct gang_kind {
-	struct request request; /* holds its rules and its subject */
+	struct request request; /* holds its rules and the subject of the first */
 	uint32_t users;		/* tasks */
 	uint32_t number;	/* of the try that is being made */
 };
@@ -99,7 +101,10 @@ void gang_decide(struct scheduler *s, struct gang *gang);
  * many kinds as are possible, -ENOMEM; then it is as if it had not been read. */
 int gang_note(struct scheduler *s, struct task *task, const struct wish *wish);
 void gang_note_wrong(struct scheduler *s, struct task *task);
-bool gang_kind_is(const struct gang_kind *kind, const struct request *r);
+bool gang_kind_is(const struct cluster *c, const struct gang_kind *kind, const struct request *r);
+/* Rules that have come since it was read may tell it from others of its kind: then it is of
+ * another.  Fails as gang_note(). */
+int gang_sort(struct scheduler *s, struct task *task);
 void gang_forget(struct scheduler *s, struct task *task);
 
 #endif

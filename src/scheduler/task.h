@@ -72,6 +72,7 @@ struct task {
 	bool nominated_before; /* ... by who led before us, and it was not decided since */
 	/* Of a member of a gang: see gangs.h. */
 	struct gang_kind *kind; /* what it asks for, as last read; NULL: not known */
+	uint32_t subject;	/* its own, held; with `kind` */
 	uint32_t gang_at;	/* among its tasks */
 	uint32_t gang_members;	/* of its gang, as last read */
 	int32_t priority;

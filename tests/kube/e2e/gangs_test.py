@@ -43,6 +43,8 @@ from harness.stream import Stream  # noqa: E402
 GROUP = "scheduling.x-k8s.io/pod-group"
 GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
 UPSTREAM = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+INDEX = "batch.kubernetes.io/job-completion-index"
+HOST = "kubernetes.io/hostname"
 PATIENCE_S = 2
 CONFIG = Path(os.environ.get("KUBE_DIR", "/tmp")) / "gangs.yaml"
 KIND = {
@@ -302,6 +304,47 @@ def members_may_differ_and_some_need_no_gpu():
         hold_nothing("mixed-0", "mixed-1", "mixed-2")
         member("mixed-3", "mixed", gpus=4)
         nodes_of("mixed-0", "mixed-1", "mixed-2", "mixed-3")
+        delete_all(GROUPS)
+
+
+def indexed(of, count, **kwargs):
+    """Pods as an Indexed Job makes them: each has a label of its own."""
+    group(of, count)
+    for number in range(count):
+        make_pod(f"{of}-{number}", labels={GROUP: of, INDEX: str(number)}, **kwargs)
+
+
+@test
+def members_with_labels_of_their_own_are_alike():
+    with scene():
+        indexed("many", 70, gpus=0, limits={"elasticgpu.io/gpu-core": "25"})
+        nodes_of(*(f"many-{number}" for number in range(70)))
+        delete_all(GROUPS)
+
+
+def keeps_away(number):
+    """Affinity: not beside the member with that index."""
+    term = {"labelSelector": {"matchLabels": {INDEX: str(number)}}, "topologyKey": HOST}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+@test
+def members_that_a_rule_tells_apart_are_not():
+    with scene():
+        on = {"nodeSelector": {HOST: "gpu-0"}}
+        for number in (2, 3):
+            make_pod(f"full-{number}", gpus=8, nodeSelector={HOST: f"gpu-{number}"})
+            wait_bound(f"full-{number}")
+        make_pod("guard", gpus=0, affinity=keeps_away(0), **on)
+        wait_bound("guard")
+        indexed("apart", 2, gpus=5)
+        places = [wait_bound(f"apart-{number}")["spec"]["nodeName"] for number in range(2)]
+        equal(places, ["gpu-1", "gpu-0"])
+        # They are booked as what they are, also for rules that come later.
+        make_pod("not-beside-1", gpus=0, affinity=keeps_away(1), **on)
+        wait_message("not-beside-1", "didn't match pod anti-affinity rules")
+        make_pod("not-beside-0", gpus=0, affinity=keeps_away(0), **on)
+        wait_bound("not-beside-0")
         delete_all(GROUPS)
 
 
