@@ -70,7 +70,12 @@ WRONG = {
     "webhook.certs.caBundle=x": "'/webhook/certs/caBundle': 'x' does not match pattern",
     "image.repository=": "set image.repository to an image with gpu-scheduler in its PATH",
     "webhook.certs.mode=secret": "there is no Secret default/gpu-scheduler-webhook-cert: make it",
-    "lockNamespace=default": "install into another namespace than default",
+    "lockNamespace=default": "lockNamespace is default: set it to one that holds nothing but",
+    "image.repository=a/b:1.0": "'/image/repository': 'a/b:1.0' does not match pattern",
+    "schedulerNames=null": "missing property 'schedulerNames'",
+    "webhook.certs.mode=null": "'/webhook/certs': missing property 'mode'",
+    "webhook.inject={rubbish}": "'/webhook/inject/0': 'rubbish' does not match pattern",
+    "webhook.setScheduler=nope": "webhook.setScheduler is nope, which is none of schedulerNames",
     "log.level=warn": "install into another namespace than kube-system",
 }
 
