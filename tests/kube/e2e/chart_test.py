@@ -37,7 +37,6 @@ from harness.chart import (  # noqa: E402
 )
 from harness.admission import DRY, ROOT, complete, pods  # noqa: E402
 from harness.check import check, equal, eventually, kubectl, main, test  # noqa: E402
-from harness.scheduler import wait_accounts  # noqa: E402
 from harness.webhook import CONFIGURATIONS, FOLDER, KINDS, NAME, create  # noqa: E402
 
 HOME = "default"  # where the release is, as in the script's own example
@@ -270,7 +269,8 @@ def what_kubectl_has_applied_can_be_taken_over():
 def prepare():
     """A namespace for pods of users."""
     kubectl("create", "namespace", "hooks")
-    wait_accounts("hooks")
+    account = "/api/v1/namespaces/hooks/serviceaccounts/default"
+    eventually(lambda: ADMIN.get(account).code == 200, "its account")
 
 
 if __name__ == "__main__":

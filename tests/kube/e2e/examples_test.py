@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
 from harness.check import check, equal, eventually, kubectl, test  # noqa: E402
 from harness.scene import claim_status, events_of, play, scene, visible  # noqa: E402
-from harness.scheduler import ROOT, wait_accounts, wait_bound  # noqa: E402
+from harness.scheduler import ROOT, wait_bound  # noqa: E402
 
 EXAMPLES = ROOT / "examples" / "kubernetes"
 
@@ -127,4 +127,4 @@ def each_is_tested_and_named_in_the_readme():
 
 
 if __name__ == "__main__":
-    sys.exit(play(prepare=wait_accounts))
+    sys.exit(play())

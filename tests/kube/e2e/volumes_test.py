@@ -25,7 +25,6 @@ from harness.scheduler import (  # noqa: E402
     install_kinds,
     make_pod,
     scheduling,
-    wait_accounts,
     wait_bound,
     wait_message,
 )
@@ -44,7 +43,6 @@ WRITES_MAX = 40
 def prepare():
     """Classes of local disks and of such as are made: both wait for their first consumer."""
     install_kinds()
-    wait_accounts()
     none = "kubernetes.io/no-provisioner"
     for name, provisioner in (("local", none), ("last", none), ("made", DRIVER)):
         create(

@@ -308,6 +308,14 @@ class ControlPlane:
             "--leader-elect=false",
         ]
         self._start(name, flags + self._serving(name, self.controllers_port))
+        if self.controllers == "*" or "serviceaccount-controller" in self.controllers.split(","):
+            self._wait_account()
+
+    def _wait_account(self):
+        """Pods of the default namespace are refused before it has its account."""
+        admin = Client(self.kubeconfig("admin"))
+        path = "/api/v1/namespaces/default/serviceaccounts/default"
+        self._wait(lambda: admin.get(path).code == 200, "nobody made the default account")
 
     def _start_kubelets(self):
         record = self.folder / "environments.jsonl"

@@ -44,12 +44,6 @@ def install_kinds():
     kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
 
-def wait_accounts(namespace="default"):
-    """Where the controllers run, pods are refused before they have made the account."""
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    eventually(lambda: as_identity("admin").get(path).code == 200, f"an account in {namespace}")
-
-
 def _free_port():
     with socket.socket() as each:
         each.bind(("127.0.0.1", 0))
