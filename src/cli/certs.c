@@ -2,11 +2,8 @@
 /* certs.c - `gpu-scheduler certs`: the webhook's certificate, made and renewed. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 #include <uv.h>
 
 #include "base/attr.h"
@@ -15,45 +12,35 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "kube/client.h"
+#include "cli/role.h"
 #include "kube/config.h"
 #include "webhook/certs_keep.h"
 
-#define NAMESPACE_DEFAULT "gpu-scheduler"
-#define SERVICE_DEFAULT	  "gpu-scheduler-webhook"
-#define SECRET_DEFAULT	  "gpu-scheduler-webhook-cert"
-#define HOUR_MS		  UINT64_C(3600000)
-#define AGAIN_MS	  UINT64_C(60000) /* after a failure, where it goes on for ever */
-#define LOOK_MS		  UINT64_C(10000) /* else: what is not told yet refuses pods */
-#define SETTLE_S_MAX	  600
-#define NAMES_OWN	  2 /* <service>.<namespace>.svc, and that in cluster.local */
+#define SERVICE_DEFAULT "gpu-scheduler-webhook"
+#define SECRET_DEFAULT	"gpu-scheduler-webhook-cert"
+#define HOUR_MS		UINT64_C(3600000)
+#define AGAIN_MS	UINT64_C(60000) /* after a failure, where it goes on for ever */
+#define LOOK_MS		UINT64_C(10000) /* else: what is not told yet refuses pods */
+#define SETTLE_S_MAX	600
+#define NAMES_OWN	2 /* <service>.<namespace>.svc, and that in cluster.local */
 
 struct certs_run {
+	struct role role;
+
 	/* As given. */
-	const char *kubeconfig, *master, *folder, *namespace, *service, *secret, *configuration;
+	const char *folder, *namespace, *service, *secret, *configuration;
 	struct option_list names;
 	uint64_t days, renew_days, overlap_hours, settle_s, every_hours;
 
 	char service_name[256], service_long[288];
-	uv_loop_t loop;
 	uv_timer_t timer;
-	uv_signal_t terminate, interrupt;
 	bool stopping;
-	struct log log;
-	struct kube_config *config;
-	struct kube_client *client;
 	struct certs_keep *keep;
 	struct certs_keep_options options;
 	unsigned found;	  /* configurations, in the last round */
 	uint64_t said_ms; /* when it was last said how things are; 0: never, or they went wrong */
 	int exit_code;
 };
-
-static int complain(const char *text)
-{
-	fprintf(stderr, "gpu-scheduler certs: %s\n", text);
-	return CLI_USAGE;
-}
 
 /* Where certificates are, and whose they are. */
 static size_t place_specs(struct certs_run *r, struct option_spec *ret)
@@ -67,7 +54,7 @@ static size_t place_specs(struct certs_run *r, struct option_spec *ret)
 		  .letter = 'n',
 		  .value = "NAME",
 		  .help = "of the service and the Secret (default: the pod's own,\n"
-			  "else " NAMESPACE_DEFAULT ")",
+			  "else " ROLE_NAMESPACE ")",
 		  .string = &r->namespace },
 		{ .name = "service",
 		  .value = "NAME",
@@ -86,15 +73,6 @@ static size_t place_specs(struct certs_run *r, struct option_spec *ret)
 		  .help = "the webhook configurations whose caBundle is set (default\n"
 			  "" SERVICE_DEFAULT ", or none with --dir; none: none)",
 		  .string = &r->configuration },
-		{ .name = "kubeconfig",
-		  .value = "FILE",
-		  .help = "how to reach the cluster (default: $KUBECONFIG,\n"
-			  "~/.kube/config, the pod's own account)",
-		  .string = &r->kubeconfig },
-		{ .name = "master",
-		  .value = "URL",
-		  .help = "the API server, whatever the kubeconfig says",
-		  .string = &r->master },
 	};
 
 	memcpy(ret, specs, sizeof(specs));
@@ -146,6 +124,8 @@ static bool parse(struct certs_run *r, int argc, char **argv, int *exit_code)
 	size_t count = place_specs(r, specs);
 
 	count += time_specs(r, specs + count);
+	count += role_cluster_specs(&r->role, specs + count);
+	count += role_log_specs(&r->role, specs + count);
 	const struct options options = {
 		.command = "certs",
 		.summary = "Make the certificate of the webhook and the authority that signs it, "
@@ -161,7 +141,7 @@ static bool parse(struct certs_run *r, int argc, char **argv, int *exit_code)
 /* Of rounds that come every few seconds nearly all find what the last one left. */
 static bool is_news(struct certs_run *r, const struct certs_kept *kept)
 {
-	uint64_t now_ms = uv_now(&r->loop);
+	uint64_t now_ms = uv_now(&r->role.loop);
 	bool news = !r->said_ms || kept->renewed || kept->stored || kept->told ||
 		    kept->found != r->found || now_ms - r->said_ms >= r->every_hours * HOUR_MS;
 
@@ -178,7 +158,7 @@ static void report_next(const struct certs_run *r, const struct certs_kept *kept
 	const char *name = r->options.configuration;
 
 	if (name && !kept->found)
-		log_warn(&r->log, "no webhook configuration is there to be told of it",
+		log_warn(&r->role.log, "no webhook configuration is there to be told of it",
 			 LOG_STR("name", name),
 			 LOG_STR("next", r->every_hours
 						 ? "start the webhook, then kubectl apply -f "
@@ -188,7 +168,7 @@ static void report_next(const struct certs_run *r, const struct certs_kept *kept
 						   "deploy/webhook/configuration.yaml and run "
 						   "this command again"));
 	else if (!name && !r->configuration && kept->renewed)
-		log_info(&r->log, "no webhook configuration was told of it",
+		log_info(&r->role.log, "no webhook configuration was told of it",
 			 LOG_STR("next", "the same command with --configuration=" SERVICE_DEFAULT
 					 ", once deploy/webhook/configuration.yaml is applied"));
 }
@@ -205,11 +185,11 @@ static void report(const struct certs_run *r, const struct certs_kept *kept)
 			 r->options.secret);
 	clock_format(kept->until_s * 1000000000, until);
 	if (kept->renewed)
-		log_info(&r->log, "made a certificate", LOG_STR("why", kept->why),
+		log_info(&r->role.log, "made a certificate", LOG_STR("why", kept->why),
 			 LOG_STR("where", where), LOG_STR("until", until),
 			 LOG_U64("configurations", kept->found), LOG_U64("changed", kept->told));
 	else
-		log_info(&r->log, "the certificate is good", LOG_STR("where", where),
+		log_info(&r->role.log, "the certificate is good", LOG_STR("where", where),
 			 LOG_STR("until", until), LOG_U64("configurations", kept->found),
 			 LOG_U64("changed", kept->told));
 	report_next(r, kept);
@@ -222,19 +202,10 @@ static void on_timer(uv_timer_t *timer)
 	start_round(timer->data);
 }
 
-static void on_client_closed(void *context)
-{
-	(void)context;
-}
-
 static void stop(struct certs_run *r)
 {
 	uv_close((uv_handle_t *)&r->timer, NULL);
-	uv_close((uv_handle_t *)&r->terminate, NULL);
-	uv_close((uv_handle_t *)&r->interrupt, NULL);
-	if (r->client)
-		kube_client_close(r->client, on_client_closed, NULL);
-	r->client = NULL;
+	role_close(&r->role);
 }
 
 /* A round that has begun is ended first: it may have told one configuration of two. */
@@ -245,7 +216,7 @@ static void on_signal(uv_signal_t *signal, int number)
 	if (r->stopping)
 		return;
 	r->stopping = true;
-	log_info(&r->log, "stopping", LOG_STR("signal", strsignal(number)));
+	log_info(&r->role.log, "stopping", LOG_STR("signal", strsignal(number)));
 	if (!r->keep)
 		stop(r);
 }
@@ -270,7 +241,8 @@ static void on_done(void *context, int rc, const struct certs_kept *kept, const 
 
 	r->exit_code = rc < 0 ? CLI_NO : CLI_OK;
 	if (rc < 0) {
-		log_error(&r->log, "the certificate is not in order", LOG_STR("error", err->text));
+		log_error(&r->role.log, "the certificate is not in order",
+			  LOG_STR("error", err->text));
 		r->said_ms = 0;
 	} else if (is_news(r, kept)) {
 		report(r, kept);
@@ -291,23 +263,7 @@ static const char *namespace_of(const struct certs_run *r)
 {
 	if (r->namespace)
 		return r->namespace;
-	return r->config && r->config->in_cluster ? r->config->namespace : NAMESPACE_DEFAULT;
-}
-
-static int connect_to_cluster(struct certs_run *r, struct err *err)
-{
-	const struct kube_config_source source = { .path = r->kubeconfig, .master = r->master };
-	struct kube_client_options options = { .loop = &r->loop,
-					       .clock = &clock_system,
-					       .log = &r->log };
-	int rc = kube_config_load(&source, &r->config, err);
-
-	if (rc < 0)
-		return rc;
-	options.config = r->config;
-	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
-		return err_set(err, EIO, "the system gives no random numbers");
-	return kube_client_new(&options, &r->client, err);
+	return r->role.kube && r->role.kube->in_cluster ? r->role.kube->namespace : ROLE_NAMESPACE;
 }
 
 static int order_names(struct certs_run *r, struct certs_order *order, struct err *err)
@@ -339,14 +295,14 @@ static const char *configuration_of(const struct certs_run *r)
 static int prepare(struct certs_run *r, struct err *err)
 {
 	bool remote = !r->folder || configuration_of(r);
-	int rc = remote ? connect_to_cluster(r, err) : 0;
+	int rc = remote ? role_connect(&r->role, 0, err) : 0;
 
 	if (rc < 0)
 		return rc;
 	r->options = (struct certs_keep_options){
-		.loop = &r->loop,
+		.loop = &r->role.loop,
 		.clock = &clock_system,
-		.client = r->client,
+		.client = r->role.client,
 		.order = { .days = (uint32_t)r->days,
 			   .renew_days = (uint32_t)r->renew_days,
 			   .overlap_hours = (uint32_t)r->overlap_hours },
@@ -361,51 +317,31 @@ static int prepare(struct certs_run *r, struct err *err)
 	return order_names(r, &r->options.order, err);
 }
 
-/* In a container nobody else ends the first process: without a handler the signal is lost. */
-static void watch_signal(struct certs_run *r, uv_signal_t *signal, int number)
-{
-	uv_signal_init(&r->loop, signal);
-	signal->data = r;
-	if (r->every_hours)
-		uv_signal_start(signal, on_signal, number);
-	uv_unref((uv_handle_t *)signal);
-}
-
-static void run(struct certs_run *r)
-{
-	struct err err = ERR_INIT;
-
-	uv_loop_init(&r->loop);
-	uv_timer_init(&r->loop, &r->timer);
-	r->timer.data = r;
-	watch_signal(r, &r->terminate, SIGTERM);
-	watch_signal(r, &r->interrupt, SIGINT);
-	if (prepare(r, &err) < 0) {
-		r->exit_code = complain(err.text);
-		stop(r);
-	} else {
-		start_round(r);
-	}
-	uv_run(&r->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&r->loop);
-	kube_config_free(r->config);
-}
-
 int cmd_certs(int argc, char **argv)
 {
 	struct certs_run r = {
+		.role = { .command = "certs" },
 		.days = CERTS_DAYS,
 		.renew_days = UINT64_MAX,
 		.overlap_hours = CERTS_OVERLAP_HOURS,
 		.settle_s = CERTS_SETTLE_MS / 1000,
-		.log = { .fd = STDERR_FILENO, .level = LOG_INFO, .clock = &clock_system },
 	};
-	int exit_code;
+	struct err err = ERR_INIT;
 
-	if (parse(&r, argc, argv, &exit_code))
-		return exit_code;
+	if (parse(&r, argc, argv, &r.exit_code))
+		return r.exit_code;
 	if (r.renew_days == UINT64_MAX)
 		r.renew_days = MIN(CERTS_RENEW_DAYS, r.days / 3);
-	run(&r);
+	if (role_begin(&r.role, &err) < 0 || prepare(&r, &err) < 0)
+		role_fail(&r.role, &err);
+	uv_timer_init(&r.role.loop, &r.timer);
+	r.timer.data = &r;
+	/* In a container nobody else ends the first process: without a handler a signal is
+	 * lost. */
+	if (r.every_hours)
+		role_watch_signals(&r.role, on_signal, &r);
+	start_round(&r);
+	uv_run(&r.role.loop, UV_RUN_DEFAULT);
+	role_done(&r.role);
 	return r.exit_code;
 }

@@ -276,13 +276,3 @@ int options_name_addr(int rc, const char *option, struct err *err)
 		err_prefix(err, "--%s", option);
 	return rc;
 }
-
-int options_check_unserved(const char *metrics_addr, struct err *err)
-{
-	if (!metrics_addr)
-		return 0;
-	return err_set(
-		err, EINVAL,
-		"--health-addr none serves no metrics at %s either: leave out one of the two",
-		metrics_addr);
-}

@@ -89,7 +89,4 @@ bool options_done(const struct options *options, int argc, char **argv,
  * another is put in front of the sentence. */
 int options_name_addr(int rc, const char *option, struct err *err);
 
-/* Where --health-addr is none: 0, or -EINVAL because an address for metrics was given. */
-int options_check_unserved(const char *metrics_addr, struct err *err);
-
 #endif

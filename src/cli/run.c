@@ -15,57 +15,43 @@
 #include "base/strbuf.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/role.h"
 #include "dialect/keys.h"
 #include "kube/check.h"
 #include "kube/client.h"
 #include "kube/config.h"
 #include "kube/election.h"
 #include "scheduler/scheduler.h"
-#include "wire/health.h"
-#include "wire/metrics.h"
 
-#define ELECTION_WARN_MS   10000 /* doubled with every time that it is said, up to: */
-#define ELECTION_WARN_MAX  320000
-#define DRAIN_MS	   10000
-#define LEASE_NAME	   "gpu-scheduler"
-#define NAMESPACE_FALLBACK "gpu-scheduler" /* where deploy/rbac has its rights */
+#define ELECTION_WARN_MS  10000 /* doubled with every time that it is said, up to: */
+#define ELECTION_WARN_MAX 320000
+#define DRAIN_MS	  10000
+#define LEASE_NAME	  "gpu-scheduler"
 
 struct run {
+	struct role role;
+
 	/* As given. */
 	struct option_list names;
-	const char *kubeconfig, *master, *config, *lock_namespace, *election_namespace;
-	const char *health_addr, *metrics_addr, *log_level, *log_format;
+	const char *config, *lock_namespace, *election_namespace;
 	size_t elect, locks;
 	uint64_t stop_after;
 
-	uv_loop_t loop;
-	uv_signal_t terminate, interrupt;
 	uv_timer_t watchdog;
-	struct log log;
-	struct kube_config *kube;
-	struct kube_client *client;
-	struct metrics *metrics;
-	struct health *health;
 	struct scheduler *scheduler;
 	struct kube_election *election;
 	char identity[128];
-	uint64_t seed, warn_ms;
+	uint64_t warn_ms;
 	bool stopping;
 	int exit_code;
 };
-
-static int complain(const char *text)
-{
-	fprintf(stderr, "gpu-scheduler run: %s\n", text);
-	return CLI_USAGE;
-}
 
 /* Options and environment */
 
 static const char *const booleans[] = { "false", "true", NULL };
 static const char *const lock_modes[] = { "node", "gpu", NULL };
 
-static size_t put_cluster_options(struct run *r, struct option_spec *ret)
+static size_t put_work_options(struct run *r, struct option_spec *ret)
 {
 	const struct option_spec specs[] = {
 		{ .name = "scheduler-name",
@@ -74,15 +60,6 @@ static size_t put_cluster_options(struct run *r, struct option_spec *ret)
 			  "(default: $SCHEDULER_NAME, else gpu-scheduler and\n"
 			  "topology-aware-scheduler)",
 		  .list = &r->names },
-		{ .name = "kubeconfig",
-		  .value = "FILE",
-		  .help = "how to reach the cluster (default: $KUBECONFIG,\n"
-			  "~/.kube/config, the pod's own account)",
-		  .string = &r->kubeconfig },
-		{ .name = "master",
-		  .value = "URL",
-		  .help = "the API server, whatever the kubeconfig says",
-		  .string = &r->master },
 		{ .name = "config",
 		  .value = "FILE",
 		  .help = "settings, as YAML or JSON (default: topology-scheduler-config\n"
@@ -103,7 +80,7 @@ static size_t put_cluster_options(struct run *r, struct option_spec *ret)
 	return ARRAY_SIZE(specs);
 }
 
-static size_t put_process_options(struct run *r, struct option_spec *ret)
+static size_t put_life_options(struct run *r, struct option_spec *ret)
 {
 	const struct option_spec specs[] = {
 		{ .name = "leader-elect",
@@ -116,23 +93,6 @@ static size_t put_process_options(struct run *r, struct option_spec *ret)
 		  .help = "where the Lease " LEASE_NAME " of that is (default: the pod's\n"
 			  "namespace, else gpu-scheduler)",
 		  .string = &r->election_namespace },
-		{ .name = "health-addr",
-		  .value = "ADDR",
-		  .help = "where /healthz, /readyz and the like are served (default :8080;\n"
-			  "none: nowhere)",
-		  .string = &r->health_addr },
-		{ .name = "metrics-addr",
-		  .value = "ADDR",
-		  .help = "where /metrics is served (default: the same)",
-		  .string = &r->metrics_addr },
-		{ .name = "log-level",
-		  .value = "LEVEL",
-		  .help = "error, warn, info, debug (default: $LOG_LEVEL, else info)",
-		  .string = &r->log_level },
-		{ .name = "log-format",
-		  .value = "FORM",
-		  .help = "logfmt or json (default logfmt)",
-		  .string = &r->log_format },
 		{ .name = "stop-after-writes",
 		  .value = "N",
 		  .help = "for tests: end at once, like a crash, after the N-th write to\n"
@@ -156,14 +116,17 @@ static int parse(struct run *r, int argc, char **argv, int *exit_code)
 		.specs = specs,
 	};
 
-	options.spec_count = put_cluster_options(r, specs);
-	options.spec_count += put_process_options(r, specs + options.spec_count);
+	options.spec_count = put_work_options(r, specs);
+	options.spec_count += role_cluster_specs(&r->role, specs + options.spec_count);
+	options.spec_count += put_life_options(r, specs + options.spec_count);
+	options.spec_count += role_probe_specs(&r->role, specs + options.spec_count);
+	options.spec_count += role_log_specs(&r->role, specs + options.spec_count);
 	return options_done(&options, argc, argv, NULL, exit_code);
 }
 
 static void use_environment(struct run *r)
 {
-	const char *name = getenv("SCHEDULER_NAME"), *level = getenv("LOG_LEVEL");
+	const char *name = getenv("SCHEDULER_NAME");
 
 	if (!r->names.count && name && *name)
 		r->names.items[r->names.count++] = name;
@@ -171,44 +134,23 @@ static void use_environment(struct run *r)
 		r->names.items[r->names.count++] = SCHEDULER_DEFAULT;
 		r->names.items[r->names.count++] = SCHEDULER_TOPOLOGY;
 	}
-	if (!r->log_level && level && *level)
-		r->log_level = level;
 }
 
 /* What the server would refuse, or never have. */
-static int check_names(const struct run *r)
+static int check_names(const struct run *r, struct err *err)
 {
-	struct err err = ERR_INIT;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < r->names.count; i++)
-		rc = kube_check_label_key("--scheduler-name", r->names.items[i], &err);
+		rc = kube_check_label_key("--scheduler-name", r->names.items[i], err);
 	if (rc == 0 && r->lock_namespace)
-		rc = kube_check_label_name("--lock-namespace", r->lock_namespace, &err);
+		rc = kube_check_label_name("--lock-namespace", r->lock_namespace, err);
 	if (rc == 0 && r->election_namespace)
-		rc = kube_check_label_name("--leader-elect-namespace", r->election_namespace,
-					   &err);
-	return rc < 0 ? complain(err.text) : CLI_OK;
-}
-
-static int set_up_log(struct run *r)
-{
-	r->log = (struct log){ .fd = STDERR_FILENO, .level = LOG_INFO, .clock = &clock_system };
-	if (r->log_level && !log_level_parse(r->log_level, &r->log.level))
-		return complain("--log-level and LOG_LEVEL are error, warn, info or debug");
-	if (r->log_format && !log_format_parse(r->log_format, &r->log.format))
-		return complain("--log-format is logfmt or json");
-	return CLI_OK;
+		rc = kube_check_label_name("--leader-elect-namespace", r->election_namespace, err);
+	return rc;
 }
 
 /* The end: leading, scheduling, talking; in that order. */
-
-static void ended(void *context)
-{
-	struct run *r = context;
-
-	uv_stop(&r->loop);
-}
 
 static void handed_back(void *context)
 {
@@ -217,13 +159,9 @@ static void handed_back(void *context)
 	r->election = NULL;
 	scheduler_free(r->scheduler);
 	r->scheduler = NULL;
-	health_free(r->health);
-	r->health = NULL;
-	uv_close((uv_handle_t *)&r->terminate, NULL);
-	uv_close((uv_handle_t *)&r->interrupt, NULL);
 	if (r->elect)
 		uv_close((uv_handle_t *)&r->watchdog, NULL);
-	kube_client_close(r->client, ended, r);
+	role_close(&r->role);
 }
 
 static void drained(void *context)
@@ -249,7 +187,7 @@ static void signalled(uv_signal_t *signal, int number)
 {
 	struct run *r = signal->data;
 
-	log_info(&r->log, "stopping", LOG_STR("signal", strsignal(number)));
+	log_info(&r->role.log, "stopping", LOG_STR("signal", strsignal(number)));
 	stop(r, CLI_OK);
 }
 
@@ -257,7 +195,7 @@ static void failed(void *context, const char *why)
 {
 	struct run *r = context;
 
-	log_error(&r->log, "cannot go on", LOG_STR("why", why));
+	log_error(&r->role.log, "cannot go on", LOG_STR("why", why));
 	stop(r, CLI_NO);
 }
 
@@ -267,14 +205,14 @@ static const char *election_namespace(const struct run *r)
 {
 	if (r->election_namespace)
 		return r->election_namespace;
-	return r->kube->in_cluster ? r->kube->namespace : NAMESPACE_FALLBACK;
+	return r->role.kube->in_cluster ? r->role.kube->namespace : ROLE_NAMESPACE;
 }
 
 static void started_leading(void *context)
 {
 	struct run *r = context;
 
-	log_info(&r->log, "this one leads", LOG_STR("identity", r->identity));
+	log_info(&r->role.log, "this one leads", LOG_STR("identity", r->identity));
 	scheduler_lead(r->scheduler, true);
 }
 
@@ -286,7 +224,7 @@ static void stopped_leading(void *context, const char *reason)
 
 	if (r->stopping)
 		return;
-	log_error(&r->log, "no longer leading", LOG_STR("identity", r->identity),
+	log_error(&r->role.log, "no longer leading", LOG_STR("identity", r->identity),
 		  LOG_STR("why", reason));
 	_exit(CLI_NO);
 }
@@ -297,7 +235,7 @@ static void new_leader(void *context, const char *identity)
 
 	if (strcmp(identity, r->identity) == 0)
 		return; /* started_leading() tells */
-	log_info(&r->log, "another one leads, this one waits to take over",
+	log_info(&r->role.log, "another one leads, this one waits to take over",
 		 LOG_STR("leader", identity), LOG_STR("identity", r->identity));
 }
 
@@ -311,9 +249,9 @@ static bool is_ready(void *context, struct strbuf *why)
 		strbuf_puts(why, "stopping");
 		return false;
 	}
-	if (kube_is_unreached(r->client)) {
+	if (kube_is_unreached(r->role.client)) {
 		strbuf_addf(why, "the API server %s cannot be reached, or refuses our credentials",
-			    r->kube->server);
+			    r->role.kube->server);
 		return false;
 	}
 	if (r->election && !*kube_election_leader(r->election)) {
@@ -334,10 +272,10 @@ static void watch_election(uv_timer_t *timer)
 	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
 
 	if (!r->election || r->stopping || *kube_election_leader(r->election) ||
-	    kube_is_unreached(r->client)) {
+	    kube_is_unreached(r->role.client)) {
 		r->warn_ms = ELECTION_WARN_MS;
 	} else if (!is_ready(r, &why)) {
-		log_warn(&r->log, "not scheduling", LOG_STR("why", why.s));
+		log_warn(&r->role.log, "not scheduling", LOG_STR("why", why.s));
 		r->warn_ms = MIN(2 * r->warn_ms, ELECTION_WARN_MAX);
 	}
 	uv_timer_start(timer, watch_election, r->warn_ms, 0);
@@ -353,12 +291,12 @@ static int start_election(struct run *r, struct err *err)
 						 .new_leader = new_leader,
 						 .context = r };
 
-	uv_timer_init(&r->loop, &r->watchdog);
+	uv_timer_init(&r->role.loop, &r->watchdog);
 	r->watchdog.data = r;
 	r->warn_ms = ELECTION_WARN_MS;
 	uv_timer_start(&r->watchdog, watch_election, r->warn_ms, 0);
 	uv_unref((uv_handle_t *)&r->watchdog);
-	return kube_election_new(r->client, &options, &r->election, err);
+	return kube_election_new(r->role.client, &options, &r->election, err);
 }
 
 static void measure(void *context)
@@ -369,40 +307,7 @@ static void measure(void *context)
 		scheduler_measure(r->scheduler);
 }
 
-static int start_health(struct run *r, struct err *err)
-{
-	struct health_options options = { .loop = &r->loop,
-					  .log = &r->log,
-					  .addr = r->health_addr ? r->health_addr : ":8080",
-					  .metrics_addr = r->metrics_addr,
-					  .metrics = r->metrics,
-					  .ready = is_ready,
-					  .refresh = measure,
-					  .context = r };
-
-	if (strcmp(options.addr, "none") == 0)
-		return options_check_unserved(r->metrics_addr, err);
-	return options_name_addr(health_new(&options, &r->health, err), "health-addr", err);
-}
-
 /* The beginning */
-
-static int start_client(struct run *r, struct err *err)
-{
-	struct kube_config_source source = { .path = r->kubeconfig, .master = r->master };
-	struct kube_client_options options = { .loop = &r->loop,
-					       .clock = &clock_system,
-					       .log = &r->log,
-					       .seed = r->seed,
-					       .stop_after_writes = r->stop_after,
-					       .metrics = r->metrics };
-	int rc = kube_config_load(&source, &r->kube, err);
-
-	if (rc < 0)
-		return rc;
-	options.config = r->kube;
-	return kube_client_new(&options, &r->client, err);
-}
 
 static const char *lock_namespace(const struct run *r)
 {
@@ -412,17 +317,17 @@ static const char *lock_namespace(const struct run *r)
 static int start_scheduler(struct run *r, struct err *err)
 {
 	struct scheduler_options options = {
-		.client = r->client,
+		.client = r->role.client,
 		.clock = &clock_system,
-		.log = &r->log,
-		.metrics = r->metrics,
+		.log = &r->role.log,
+		.metrics = r->role.metrics,
 		.names = r->names.items,
 		.names_count = r->names.count,
 		.instance = r->identity,
 		.lock_namespace = lock_namespace(r),
 		.lock_mode = r->locks ? LOCKS_BY_GPU : LOCKS_BY_NODE,
 		.config_file = r->config,
-		.seed = r->seed,
+		.seed = r->role.seed,
 		.failed = failed,
 		.context = r,
 	};
@@ -437,25 +342,27 @@ static void say_start(const struct run *r)
 
 	for (size_t i = 0; i < r->names.count; i++)
 		strbuf_addf(&names, "%s%s", i ? "," : "", r->names.items[i]);
-	log_info(&r->log, "starting", LOG_STR("version", GS_VERSION),
-		 LOG_STR("server", r->kube->server),
-		 LOG_STR("account", r->kube->user_origin ? r->kube->user_origin : "none"),
-		 LOG_STR("identity", r->identity), LOG_STR("scheduler_names", names.s),
-		 LOG_STR("locks", lock_modes[r->locks]),
-		 LOG_STR("lock_namespace", lock_namespace(r)),
-		 LOG_STR("leader_election", r->elect ? election_namespace(r) : "none"));
+	log_info(
+		&r->role.log, "starting", LOG_STR("version", GS_VERSION),
+		LOG_STR("server", r->role.kube->server),
+		LOG_STR("account", r->role.kube->user_origin ? r->role.kube->user_origin : "none"),
+		LOG_STR("identity", r->identity), LOG_STR("scheduler_names", names.s),
+		LOG_STR("locks", lock_modes[r->locks]),
+		LOG_STR("lock_namespace", lock_namespace(r)),
+		LOG_STR("leader_election", r->elect ? election_namespace(r) : "none"));
 }
 
 static int start(struct run *r, struct err *err)
 {
-	int rc = start_client(r, err);
+	const struct role_probes probes = { .ready = is_ready, .refresh = measure, .context = r };
+	int rc = role_connect(&r->role, r->stop_after, err);
 
 	if (rc == 0)
 		rc = start_scheduler(r, err);
 	if (rc == 0)
 		say_start(r);
 	if (rc == 0)
-		rc = start_health(r, err);
+		rc = role_serve(&r->role, &probes, err);
 	if (rc == 0 && r->elect)
 		rc = start_election(r, err);
 	else if (rc == 0)
@@ -464,62 +371,31 @@ static int start(struct run *r, struct err *err)
 }
 
 /* Unique to this process: the host's name, and a number. */
-static int name_process(struct run *r)
+static int name_process(struct run *r, struct err *err)
 {
 	char host[64] = "localhost";
 	uint64_t unique;
 
-	if (getrandom(&r->seed, sizeof(r->seed), 0) != sizeof(r->seed) ||
-	    getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
-		return complain("the system gives no random numbers");
+	if (getrandom(&unique, sizeof(unique), 0) != sizeof(unique))
+		return err_set(err, EIO, "the system gives no random numbers");
 	gethostname(host, sizeof(host) - 1);
 	snprintf(r->identity, sizeof(r->identity), "%s-%016llx", host, (unsigned long long)unique);
-	return CLI_OK;
-}
-
-static void watch_signal(struct run *r, uv_signal_t *signal, int number)
-{
-	uv_signal_init(&r->loop, signal);
-	signal->data = r;
-	uv_signal_start(signal, signalled, number);
-	uv_unref((uv_handle_t *)signal);
-}
-
-static int run_loop(struct run *r)
-{
-	struct err err = ERR_INIT;
-
-	if (uv_loop_init(&r->loop) < 0)
-		return complain("the event loop cannot be set up");
-	r->metrics = metrics_new();
-	if (!r->metrics || start(r, &err) < 0) {
-		complain(err.text[0] ? err.text : "out of memory");
-		_exit(CLI_USAGE); /* the system takes back what was begun */
-	}
-	watch_signal(r, &r->terminate, SIGTERM);
-	watch_signal(r, &r->interrupt, SIGINT);
-	uv_run(&r->loop, UV_RUN_DEFAULT);
-	uv_run(&r->loop, UV_RUN_NOWAIT);
-	uv_loop_close(&r->loop);
-	kube_config_free(r->kube);
-	metrics_free(r->metrics);
-	return r->exit_code;
+	return 0;
 }
 
 int cmd_run(int argc, char **argv)
 {
-	struct run r = { .elect = true };
-	int exit_code;
+	struct run r = { .role = { .command = "run" }, .elect = true };
+	struct err err = ERR_INIT;
 
-	if (parse(&r, argc, argv, &exit_code))
-		return exit_code;
+	if (parse(&r, argc, argv, &r.exit_code))
+		return r.exit_code;
 	use_environment(&r);
-	exit_code = check_names(&r);
-	if (exit_code == CLI_OK)
-		exit_code = set_up_log(&r);
-	if (exit_code == CLI_OK)
-		exit_code = name_process(&r);
-	if (exit_code == CLI_OK)
-		exit_code = run_loop(&r);
-	return exit_code;
+	if (check_names(&r, &err) < 0 || role_begin(&r.role, &err) < 0 ||
+	    name_process(&r, &err) < 0 || start(&r, &err) < 0)
+		role_fail(&r.role, &err);
+	role_watch_signals(&r.role, signalled, &r);
+	uv_run(&r.role.loop, UV_RUN_DEFAULT);
+	role_done(&r.role);
+	return r.exit_code;
 }

@@ -5,64 +5,45 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "base/attr.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "kube/client.h"
-#include "kube/config.h"
+#include "cli/role.h"
 #include "webhook/lookup.h"
 #include "webhook/review.h"
 #include "webhook/server.h"
-#include "wire/health.h"
-#include "wire/metrics.h"
 
-#define ADDR_DEFAULT	  ":8443"
-#define HEALTH_DEFAULT	  ":8080"
-#define CERT_DEFAULT	  "/certs/tls.crt"
-#define KEY_DEFAULT	  "/certs/tls.key"
-#define NAMESPACE_DEFAULT "gpu-scheduler"
+#define ADDR_DEFAULT ":8443"
+#define CERT_DEFAULT "/certs/tls.crt"
+#define KEY_DEFAULT  "/certs/tls.key"
 
 #define NOT_READY_MS 5000  /* after a signal, while the API server may still find us */
 #define GRACE_MS     10000 /* for what is in flight then */
 #define ACCOUNT_MAX  320   /* a namespace has 63 characters, an account 253 */
 
 struct webhook {
+	struct role role;
+
 	/* As given. */
 	struct option_list names, accounts, inject;
-	const char *addr, *cert_file, *key_file, *health_addr, *metrics_addr;
-	const char *injection, *set_scheduler, *kubeconfig, *log_level, *log_format;
+	const char *addr, *cert_file, *key_file, *injection, *set_scheduler;
 	bool other_schedulers, claims, copy_annotations;
 	uint64_t linger_ms;
 
 	struct webhook_options reviews;
 	char default_accounts[3][ACCOUNT_MAX];
-	struct log log;
-	uv_loop_t loop;
-	uv_signal_t terminate, interrupt;
 	uv_timer_t linger;
-	struct metrics *metrics;
-	struct health *health;
 	struct webhook_server *server;
-	struct kube_config *kube; /* these three where something is read, else NULL */
-	struct kube_client *client;
-	struct webhook_lookup *lookup;
+	struct webhook_lookup *lookup; /* NULL where nothing is read */
 	bool stopping;
 };
-
-static int complain(const char *text)
-{
-	fprintf(stderr, "gpu-scheduler webhook: %s\n", text);
-	return CLI_USAGE;
-}
 
 /* ---- options ---- */
 
@@ -83,29 +64,12 @@ static size_t server_specs(struct webhook *w, struct option_spec *ret)
 		  .value = "FILE",
 		  .help = "its key (default " KEY_DEFAULT ")",
 		  .string = &w->key_file },
-		{ .name = "health-addr",
-		  .value = "ADDR",
-		  .help = "where /health, /ready and the like are served, in the clear\n"
-			  "(default " HEALTH_DEFAULT "; none: nowhere)",
-		  .string = &w->health_addr },
-		{ .name = "metrics-addr",
-		  .value = "ADDR",
-		  .help = "where /metrics is served (default: the same)",
-		  .string = &w->metrics_addr },
 		{ .name = "linger-ms",
 		  .value = "MS",
 		  .help = "how long it serves on after SIGTERM, not ready any more, for API\n"
 			  "servers that have not heard of it yet (default 5000)",
 		  .number = &w->linger_ms,
 		  .number_max = 600000 },
-		{ .name = "log-level",
-		  .value = "LEVEL",
-		  .help = "error, warn, info, debug (default: $LOG_LEVEL, else info)",
-		  .string = &w->log_level },
-		{ .name = "log-format",
-		  .value = "FORM",
-		  .help = "logfmt or json (default logfmt)",
-		  .string = &w->log_format },
 	};
 
 	memcpy(ret, specs, sizeof(specs));
@@ -126,7 +90,7 @@ static size_t review_specs(struct webhook *w, struct option_spec *ret)
 		  .value = "USER",
 		  .help = "may write decisions to pods; may be repeated (default: the service\n"
 			  "accounts scheduler, extender and controller of $POD_NAMESPACE, else\n"
-			  "of " NAMESPACE_DEFAULT ")",
+			  "of " ROLE_NAMESPACE ")",
 		  .list = &w->accounts },
 		{ .name = "injection",
 		  .value = "MODE",
@@ -157,11 +121,6 @@ static size_t review_specs(struct webhook *w, struct option_spec *ret)
 		  .help = "read owners of pods, and give pods their topology.scheduler/\n"
 			  "annotations; the account needs the right",
 		  .flag = &w->copy_annotations },
-		{ .name = "kubeconfig",
-		  .value = "FILE",
-		  .help = "how to reach the cluster, for these two (default: $KUBECONFIG,\n"
-			  "~/.kube/config, the pod's own account)",
-		  .string = &w->kubeconfig },
 	};
 
 	memcpy(ret, specs, sizeof(specs));
@@ -174,6 +133,9 @@ static bool parse(struct webhook *w, int argc, char **argv, int *exit_code)
 	size_t count = server_specs(w, specs);
 
 	count += review_specs(w, specs + count);
+	count += role_cluster_specs(&w->role, specs + count);
+	count += role_probe_specs(&w->role, specs + count);
+	count += role_log_specs(&w->role, specs + count);
 	const struct options options = {
 		.command = "webhook",
 		.summary = "Completes pods that get GPUs as they are created, and refuses those "
@@ -194,14 +156,12 @@ static const char *or_default(const char *value, const char *otherwise)
 static void use_defaults(struct webhook *w)
 {
 	static const char *const roles[] = { "scheduler", "extender", "controller" };
-	const char *namespace = or_default(getenv("POD_NAMESPACE"), NAMESPACE_DEFAULT);
+	const char *namespace = or_default(getenv("POD_NAMESPACE"), ROLE_NAMESPACE);
 	const char *name = getenv("SCHEDULER_NAME");
 
 	w->addr = or_default(w->addr, ADDR_DEFAULT);
 	w->cert_file = or_default(w->cert_file, CERT_DEFAULT);
 	w->key_file = or_default(w->key_file, KEY_DEFAULT);
-	w->health_addr = or_default(w->health_addr, HEALTH_DEFAULT);
-	w->log_level = or_default(w->log_level, getenv("LOG_LEVEL"));
 	if (!w->names.count && name && *name)
 		w->names.items[w->names.count++] = name;
 	for (size_t i = 0; !w->accounts.count && i < ARRAY_SIZE(roles); i++)
@@ -232,24 +192,7 @@ static int set_up_reviews(struct webhook *w, struct err *err)
 	return r < 0 ? r : webhook_options_check(reviews, err);
 }
 
-static int set_up_log(struct webhook *w)
-{
-	w->log = (struct log){ .fd = STDERR_FILENO, .level = LOG_INFO, .clock = &clock_system };
-	if (w->log_level && !log_level_parse(w->log_level, &w->log.level))
-		return complain("--log-level and LOG_LEVEL are error, warn, info or debug");
-	if (w->log_format && !log_format_parse(w->log_format, &w->log.format))
-		return complain("--log-format is logfmt or json");
-	return CLI_OK;
-}
-
 /* ---- the end ---- */
-
-static void client_closed(void *context)
-{
-	struct webhook *w = context;
-
-	kube_config_free(w->kube);
-}
 
 static void server_closed(void *context)
 {
@@ -258,13 +201,8 @@ static void server_closed(void *context)
 	w->server = NULL;
 	webhook_lookup_free(w->lookup);
 	w->lookup = NULL;
-	if (w->client)
-		kube_client_close(w->client, client_closed, w);
-	health_free(w->health);
-	w->health = NULL;
 	uv_close((uv_handle_t *)&w->linger, NULL);
-	uv_close((uv_handle_t *)&w->terminate, NULL);
-	uv_close((uv_handle_t *)&w->interrupt, NULL);
+	role_close(&w->role);
 }
 
 static void lingered(uv_timer_t *timer)
@@ -283,7 +221,7 @@ static void signalled(uv_signal_t *signal, int number)
 	if (w->stopping)
 		return;
 	w->stopping = true;
-	log_info(&w->log, "stopping", LOG_STR("signal", strsignal(number)));
+	log_info(&w->role.log, "stopping", LOG_STR("signal", strsignal(number)));
 	webhook_server_retire(w->server);
 	uv_timer_start(&w->linger, lingered, number == SIGINT ? 0 : w->linger_ms, 0);
 }
@@ -311,22 +249,6 @@ static void measure(void *context)
 		webhook_lookup_measure(w->lookup);
 }
 
-static int start_health(struct webhook *w, struct err *err)
-{
-	const struct health_options options = { .loop = &w->loop,
-						.log = &w->log,
-						.addr = w->health_addr,
-						.metrics_addr = w->metrics_addr,
-						.metrics = w->metrics,
-						.ready = is_ready,
-						.refresh = measure,
-						.context = w };
-
-	if (strcmp(w->health_addr, "none") == 0)
-		return options_check_unserved(w->metrics_addr, err);
-	return options_name_addr(health_new(&options, &w->health, err), "health-addr", err);
-}
-
 static void reviewed(void *context)
 {
 	struct webhook *w = context;
@@ -338,23 +260,14 @@ static void reviewed(void *context)
 /* Claims and owners, for those who want them. */
 static int start_lookup(struct webhook *w, struct err *err)
 {
-	const struct kube_config_source source = { .path = w->kubeconfig };
-	struct kube_client_options options = {
-		.loop = &w->loop, .clock = &clock_system, .log = &w->log, .metrics = w->metrics
-	};
-	struct webhook_lookup_options lookup = { .log = &w->log,
+	struct webhook_lookup_options lookup = { .log = &w->role.log,
 						 .claims = w->claims,
 						 .owners = w->copy_annotations };
-	int r = kube_config_load(&source, &w->kube, err);
+	int r = role_connect(&w->role, 0, err);
 
 	if (r < 0)
 		return r;
-	options.config = w->kube;
-	if (getrandom(&options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
-		return err_set(err, EIO, "the system gives no random numbers");
-	if ((r = kube_client_new(&options, &w->client, err)) < 0)
-		return r;
-	lookup.client = w->client;
+	lookup.client = w->role.client;
 	if ((r = webhook_lookup_new(&lookup, &w->lookup, err)) < 0)
 		return r;
 	w->reviews.lookup = webhook_lookup_dialect(w->lookup);
@@ -364,9 +277,9 @@ static int start_lookup(struct webhook *w, struct err *err)
 
 static int start_server(struct webhook *w, struct err *err)
 {
-	const struct webhook_server_options options = { .loop = &w->loop,
-							.log = &w->log,
-							.metrics = w->metrics,
+	const struct webhook_server_options options = { .loop = &w->role.loop,
+							.log = &w->role.log,
+							.metrics = w->role.metrics,
 							.addr = w->addr,
 							.cert_file = w->cert_file,
 							.key_file = w->key_file,
@@ -388,23 +301,17 @@ static int start_server(struct webhook *w, struct err *err)
 
 static int start(struct webhook *w, struct err *err)
 {
-	int r = start_health(w, err);
+	const struct role_probes probes = { .ready = is_ready, .refresh = measure, .context = w };
+	int r = role_serve(&w->role, &probes, err);
 
 	if (r == 0 && (w->claims || w->copy_annotations))
 		r = start_lookup(w, err);
 	if (r == 0)
 		r = start_server(w, err);
 	if (r == 0)
-		log_info(&w->log, "serving reviews", LOG_STR("addr", w->addr),
+		log_info(&w->role.log, "serving reviews", LOG_STR("addr", w->addr),
 			 LOG_I64("port", webhook_server_port(w->server)));
 	return r;
-}
-
-static void watch_signal(struct webhook *w, uv_signal_t *signal, int number)
-{
-	uv_signal_init(&w->loop, signal);
-	signal->data = w;
-	uv_signal_start(signal, signalled, number);
 }
 
 /* A client more is a descriptor more: as many as the system lets us have. */
@@ -418,42 +325,22 @@ static void raise_descriptors(void)
 	}
 }
 
-static int run_loop(struct webhook *w)
-{
-	struct err err = ERR_INIT;
-
-	signal(SIGPIPE, SIG_IGN);
-	raise_descriptors();
-	if (uv_loop_init(&w->loop) < 0)
-		return complain("the event loop cannot be set up");
-	w->metrics = metrics_new();
-	if (!w->metrics || start(w, &err) < 0) {
-		complain(err.text[0] ? err.text : "out of memory");
-		_exit(CLI_USAGE); /* the system takes back what was begun */
-	}
-	uv_timer_init(&w->loop, &w->linger);
-	w->linger.data = w;
-	watch_signal(w, &w->terminate, SIGTERM);
-	watch_signal(w, &w->interrupt, SIGINT);
-	uv_run(&w->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&w->loop);
-	metrics_free(w->metrics);
-	return CLI_OK;
-}
-
 int cmd_webhook(int argc, char **argv)
 {
-	struct webhook w = { .linger_ms = NOT_READY_MS };
+	struct webhook w = { .role = { .command = "webhook" }, .linger_ms = NOT_READY_MS };
 	struct err err = ERR_INIT;
 	int exit_code;
 
 	if (!parse(&w, argc, argv, &exit_code))
 		return exit_code;
 	use_defaults(&w);
-	exit_code = set_up_log(&w);
-	if (exit_code != CLI_OK)
-		return exit_code;
-	if (set_up_reviews(&w, &err) < 0)
-		return complain(err.text);
-	return run_loop(&w);
+	raise_descriptors();
+	if (role_begin(&w.role, &err) < 0 || set_up_reviews(&w, &err) < 0 || start(&w, &err) < 0)
+		role_fail(&w.role, &err);
+	uv_timer_init(&w.role.loop, &w.linger);
+	w.linger.data = &w;
+	role_watch_signals(&w.role, signalled, &w);
+	uv_run(&w.role.loop, UV_RUN_DEFAULT);
+	role_done(&w.role);
+	return CLI_OK;
 }
