@@ -16,6 +16,7 @@
 #include "wire/json.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define CARD_MIB 1000
@@ -154,6 +155,7 @@ static void on_bound(void *context, const struct kube_bind_result *result)
 	}
 	if (outcome == KUBE_BIND_DONE) {
 		rival->binds++;
+		rival->gang_binds += *member->job->gang != 0;
 		lock_bound(member->lock);
 	} else {
 		/* Whatever became of it: what is bound keeps its lock. */
@@ -231,32 +233,74 @@ static void on_taken(void *context, enum lock_outcome outcome, const char *why)
 		bind_now(&job->members[i]);
 }
 
-/* A pod that waits, as far as our cache knows, and that we are not at. */
-static bool choose_pod(struct rival *rival, struct rival_member *member)
+static bool is_ours(const struct rival *rival, const struct kube_object *pod)
 {
-	uint32_t at = 0, skip = rng_below(&rival->rng, RIVAL_PODS);
-	for (struct kube_object *pod; (pod = kube_cache_next(rival->pods, &at));) {
-		struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
-		if (skip && skip-- && kube_cache_count(rival->pods) > RIVAL_PODS / 2)
-			continue;
-		CHECK_INT(kube_object_parse(pod, &doc), 0);
-		if (json_str(json_root(doc), "spec", "nodeName") ||
-		    json_get(json_root(doc), "metadata", "deletionTimestamp"))
-			continue;
-		bool ours = false;
-		for (size_t i = 0; i < 2 * RIVAL_JOBS; i++) {
-			struct rival_member *other = &rival->jobs[i / 2].members[i % 2];
-			ours = ours || (rival->jobs[i / 2].busy && other != member &&
-					strcmp(other->uid, pod->uid) == 0);
-		}
-		if (ours)
-			continue;
-		snprintf(member->name, sizeof(member->name), "%s", pod->name);
-		snprintf(member->uid, sizeof(member->uid), "%s", pod->uid);
-		snprintf(member->version, sizeof(member->version), "%s", pod->version);
-		return true;
+	for (size_t i = 0; i < RIVAL_JOBS; i++) {
+		const struct rival_job *job = &rival->jobs[i];
+		for (size_t k = 0; job->busy && k < job->count; k++)
+			if (strcmp(job->members[k].uid, pod->uid) == 0)
+				return true;
 	}
 	return false;
+}
+
+/* Whether it waits, as far as our cache knows, and we are not at it. */
+static bool waits(const struct rival *rival, const struct kube_object *pod)
+{
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	CHECK_INT(kube_object_parse(pod, &doc), 0);
+	return !json_str(json_root(doc), "spec", "nodeName") &&
+	       !json_get(json_root(doc), "metadata", "deletionTimestamp") && !is_ours(rival, pod);
+}
+
+static bool is_bound(const struct kube_object *pod)
+{
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	CHECK_INT(kube_object_parse(pod, &doc), 0);
+	return json_str(json_root(doc), "spec", "nodeName") != NULL;
+}
+
+static const struct kube_object *choose_pod(struct rival *rival)
+{
+	uint32_t at = 0, skip = rng_below(&rival->rng, RIVAL_PODS);
+	for (const struct kube_object *pod; (pod = kube_cache_next(rival->pods, &at));) {
+		if (skip && skip-- && kube_cache_count(rival->pods) > RIVAL_PODS / 2)
+			continue;
+		if (waits(rival, pod))
+			return pod;
+	}
+	return NULL;
+}
+
+static void add_member(struct rival_job *job, const struct kube_object *pod)
+{
+	struct rival_member *member = &job->members[job->count++];
+	*member = (struct rival_member){ .job = job };
+	snprintf(member->name, sizeof(member->name), "%s", pod->name);
+	snprintf(member->uid, sizeof(member->uid), "%s", pod->uid);
+	snprintf(member->version, sizeof(member->version), "%s", pod->version);
+}
+
+/* Of each four pods the first two are a gang: all schedulers have to agree on that.  The other
+ * one is added, unless it is bound already; false if this one has to wait for it. */
+static bool add_partner(struct rival_job *job)
+{
+	unsigned long number = strtoul(job->members[0].name + strlen("race-"), NULL, 10);
+	char name[64];
+	if (number % 4 > 1)
+		return true;
+	snprintf(job->gang, sizeof(job->gang), "gang-race-%lu", number & ~1UL);
+	snprintf(name, sizeof(name), "race-%lu", number ^ 1);
+	const struct kube_object *pod =
+		kube_cache_get(job->rival->pods, job->rival->live.namespace, name);
+	if (!pod)
+		return false;
+	if (is_bound(pod))
+		return true;
+	if (!waits(job->rival, pod))
+		return false;
+	add_member(job, pod);
+	return true;
 }
 
 /* One to three cards of the node, one after the other. */
@@ -284,15 +328,13 @@ static void take(struct rival_member *member)
 					       .core_milli = 1000,
 					       .mem_mib = CARD_MIB };
 	member->attempt = (uint32_t)rng_next(&rival->rng) | 1;
-	char gang[80];
-	snprintf(gang, sizeof(gang), "gang-%s", job->members[0].name);
 	struct lock_entry entry = { .uid = member->uid,
 				    .namespace = rival->live.namespace,
 				    .name = member->name,
 				    .version = member->version,
 				    .attempt = member->attempt,
-				    .gang = job->count > 1 ? gang : NULL,
-				    .gang_members = job->count > 1 ? job->count : 0,
+				    .gang = *job->gang ? job->gang : NULL,
+				    .gang_members = *job->gang ? 2 : 0,
 				    .holds = holds,
 				    .holds_count = member->cards_count };
 	rival->takes++;
@@ -303,16 +345,14 @@ static void take(struct rival_member *member)
 
 static void begin(struct rival *rival, struct rival_job *job)
 {
-	*job = (struct rival_job){ .rival = rival, .count = 1 + (rng_below(&rival->rng, 4) == 0) };
+	const struct kube_object *pod = choose_pod(rival);
+	*job = (struct rival_job){ .rival = rival };
+	if (!pod)
+		return;
+	add_member(job, pod);
+	if (!add_partner(job))
+		return;
 	job->busy = true;
-	for (unsigned i = 0; i < job->count; i++) {
-		job->members[i].job = job;
-		if (!choose_pod(rival, &job->members[i]) ||
-		    (i == 1 && strcmp(job->members[0].uid, job->members[1].uid) == 0)) {
-			job->busy = false;
-			return;
-		}
-	}
 	for (unsigned i = 0; i < job->count; i++)
 		take(&job->members[i]);
 }

@@ -21,13 +21,13 @@
 
 struct rival;
 
-/* A pod, or the two of a gang, on their way. */
+/* A pod, or those of a gang of two that are not bound yet, on their way. */
 struct rival_job {
 	struct rival *rival;
 	bool busy;
+	char gang[64];	/* or "" */
 	unsigned count; /* of members, 1 or 2 */
-	unsigned taken, bound, ended;
-	bool failed;
+	unsigned taken, ended;
 	struct rival_member {
 		struct rival_job *job;
 		struct lock *lock;
@@ -35,7 +35,6 @@ struct rival_job {
 		char cards[RIVAL_CARDS][32];
 		unsigned cards_count;
 		uint32_t attempt;
-		bool locked, binding;
 	} members[2];
 };
 
@@ -48,7 +47,7 @@ struct rival {
 	struct rng rng;
 	struct rival_job jobs[RIVAL_JOBS];
 	bool ready, wrong, paused;
-	unsigned takes, wins, losses, binds;
+	unsigned takes, wins, losses, binds, gang_binds;
 };
 
 /* On the loop of `beside`, or one of its own (NULL). */

@@ -335,6 +335,16 @@ def members_that_are_gone_do_not_count(stage):
     stage.bind(third)
 
 
+@scene()
+def one_that_was_locked_and_is_deleted_counts_for_those_on_their_way(stage):
+    """Who binds the other may not have heard of it."""
+    first, second = stage.pod("p"), stage.pod("q")
+    stage.lock(entry(first, HALF, gang=GANG), entry(second, HALF, gang=GANG))
+    stage.remove(first)
+    stage.lock(entry(second, HALF, gang=GANG))
+    stage.bind(second, HALF)
+
+
 # From a lock to nothing.
 
 

@@ -127,6 +127,8 @@ class Ledger:
         self._keys = {}  # node -> keys of its locks
         self.mode = None  # `node` or `gpu`, once it is recorded
         self.members = {}  # gang -> uids of pods that were bound as its members
+        self._locked = {}  # gang -> uids of pods that were ever locked as its members
+        self._born, self._died = {}, {}  # uid -> revision at which that happened to the pod
         self._labels = {}  # node -> MiB of each of its cards
         self._devices = {}  # node -> UUID -> MiB
 
@@ -143,15 +145,20 @@ class Ledger:
         """What a pod has locked on a node."""
         return [entry for entry in self.entries_on(node) if entry.pod == uid]
 
-    def gang_pods(self, gang):
-        """uids of those that are locked, and of those that were bound and are there."""
+    def gang_pods(self, gang, uid):
+        """uids of those that are locked, of those that were bound and are there, and of those
+        that were locked and have been deleted since the pod of that uid was made: who binds it
+        may not have heard of that."""
+        ever = self._locked.get(gang, ())
+        gone = {each for each in ever if self._died.get(each, 0) > self._born[uid]}
         locked = {
             entry.pod
             for lock in self.locks.values()
             for entry in lock.entries
             if entry.gang and entry.gang[0] == gang
         }
-        return locked | {uid for uid in self.members.get(gang, ()) if uid in self.pods}
+        there = {each for each in self.members.get(gang, ()) if each in self.pods}
+        return locked | there | gone
 
     def apply(self, change):
         """The next change has happened."""
@@ -166,9 +173,11 @@ class Ledger:
             self.pods.pop(change.before["metadata"]["uid"], None)
         pod = change.after
         if pod is None:
+            self._died[change.before["metadata"]["uid"]] = change.revision
             return
         uid = pod["metadata"]["uid"]
         self.pods[uid] = pod
+        self._born.setdefault(uid, change.revision)
         if node_of(pod) and not (change.before and node_of(change.before)):
             for entry in self.entries_of(uid, node_of(pod)):
                 if entry.gang:
@@ -182,6 +191,9 @@ class Ledger:
         if lock:
             self.locks[change.key] = lock
             self._keys.setdefault(lock.node, set()).add(change.key)
+            for entry in lock.entries:
+                if entry.gang:
+                    self._locked.setdefault(entry.gang[0], set()).add(entry.pod)
         if change.key.endswith("/" + MODE_LEASE):
             self.mode = (change.after or {}).get("spec", {}).get("holderIdentity")
 

@@ -212,7 +212,7 @@ class GangLockedBeforeBound:
             if not entry.gang:
                 continue
             (_, name), members = entry.gang
-            there = len(ledger.gang_pods(entry.gang[0]))
+            there = len(ledger.gang_pods(entry.gang[0], entry.pod))
             if there < members:
                 yield f"{title(change.after)} is bound with {there} of {members} of {name} locked"
 
