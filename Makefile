@@ -17,9 +17,10 @@ MESON_FLAGS ?=
 build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
-test: build $(BUILD)/asan/build.ninja
+test: build $(BUILD)/asan/build.ninja $(BUILD)/tsan/build.ninja
 	@ninja -C $(BUILD)/asan --quiet
-	@scripts/test $(BUILD) $(BUILD)/asan
+	@ninja -C $(BUILD)/tsan --quiet unit-tests
+	@scripts/test $(BUILD) $(BUILD)/asan $(BUILD)/tsan
 
 # Needs the programs of Kubernetes, or Go to build them; TESTS=smoke runs one file.  Our
 # programs run under the sanitizers.
@@ -95,3 +96,6 @@ $(BUILD)/build.ninja: | setup
 
 $(BUILD)/asan/build.ninja: | setup
 	@meson setup $(BUILD)/asan -Db_sanitize=address,undefined -Doptimization=1 $(MESON_FLAGS)
+
+$(BUILD)/tsan/build.ninja: | setup
+	@meson setup $(BUILD)/tsan -Db_sanitize=thread -Doptimization=1 $(MESON_FLAGS)
