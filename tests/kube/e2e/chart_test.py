@@ -74,6 +74,9 @@ WRONG = {
     "schedulerNames=null": "missing property 'schedulerNames'",
     "webhook.certs.mode=null": "'/webhook/certs': missing property 'mode'",
     "webhook.inject={rubbish}": "'/webhook/inject/0': 'rubbish' does not match pattern",
+    "webhook.inject={nvidia}": "webhook.inject is nvidia: it goes with webhook.injection cdi and",
+    "webhook.inject={nvidia},webhook.injection=all": "webhook.inject is nvidia: it goes with",
+    "webhook.inject={mps=/x},webhook.injection=cdi": "webhook.inject is mps=/x: it does not go",
     "webhook.setScheduler=nope": "webhook.setScheduler is nope, which is none of schedulerNames",
     "log.level=warn": "install into another namespace than kube-system",
 }
