@@ -158,8 +158,8 @@ static void report_next(const struct certs_run *r, const struct certs_kept *kept
 	const char *name = r->options.configuration;
 
 	if (name && !kept->found)
-		log_warn(&r->role.log, "no webhook configuration is there to be told of it",
-			 LOG_STR("name", name),
+		log_warn(&r->role.log, "no webhook configuration is there that calls it",
+			 LOG_STR("name", name), LOG_STR("service", r->service_name),
 			 LOG_STR("next", r->every_hours
 						 ? "start the webhook, then kubectl apply -f "
 						   "deploy/webhook/configuration.yaml: it will be "

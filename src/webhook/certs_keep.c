@@ -221,16 +221,19 @@ static void tell(struct certs_keep *k, const struct json *configuration)
 {
 	/* Old authorities go when theirs is the only change.  At any other time one that is not
 	 * ours may be that of somebody who renews at this moment. */
-	const struct certs_trust trust = { .bundle = &k->plan.next.ca,
+	const struct certs_trust trust = { .order = &k->options.order,
+					   .bundle = &k->plan.next.ca,
 					   .alone = k->plan.changed && !k->plan.renewed,
 					   .at_s = now_s(k) };
 	struct strbuf patch CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct err err = ERR_INIT;
+	unsigned calls;
 
-	if (certs_configuration_patch(&patch, configuration, &trust, &err) < 0) {
+	if (certs_configuration_patch(&patch, configuration, &trust, &calls, &err) < 0) {
 		fail(k, &err);
 		return;
 	}
+	k->kept.found += calls > 0;
 	if (!patch.len) {
 		k->kind++;
 		configure(k);
@@ -250,7 +253,6 @@ static void on_configuration(void *context, const struct kube_write_result *resu
 
 	k->writing = NULL;
 	if (result->reply->reason == KUBE_OK) {
-		k->kept.found++;
 		tell(k, result->reply->body);
 	} else if (result->reply->reason == KUBE_NOT_FOUND) {
 		k->kind++;

@@ -32,7 +32,7 @@ struct kube_client;
 struct certs_kept {
 	bool renewed;	 /* there is a new certificate */
 	bool stored;	 /* something was written */
-	unsigned found;	 /* configurations that are there; all of them trust it now */
+	unsigned found;	 /* configurations that call whom it is for; all of them trust it now */
 	unsigned told;	 /* of these, the ones that did not before */
 	int64_t until_s; /* the end of the certificate */
 	const char *why; /* of the renewal */

@@ -2,19 +2,22 @@
 #include "webhook/certs_objects.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/attr.h"
 #include "base/err.h"
 #include "kube/base64.h"
 #include "webhook/certs.h"
+#include "webhook/certs_private.h"
 #include "webhook/patch.h"
 #include "wire/json.h"
 #include "wire/json_write.h"
 
-#define KEY_CA	 "ca.crt"
-#define KEY_CERT "tls.crt"
-#define KEY_KEY	 "tls.key"
+#define KEY_CA	   "ca.crt"
+#define KEY_CERT   "tls.crt"
+#define KEY_KEY	   "tls.key"
+#define HOST_BYTES 256 /* names have at most 253 characters */
 
 static int decode(const struct json *secret, const char *key, struct strbuf *ret, struct err *err)
 {
@@ -147,6 +150,45 @@ static int encode_bundle(const struct certs_trust *trust, const char *now, struc
 	return encoded->failed ? err_set(err, ENOMEM, "out of memory") : 0;
 }
 
+/* By which name the API server calls a webhook, and expects it in the certificate. */
+static void called_name(const struct json *client, char ret[HOST_BYTES])
+{
+	const char *namespace = json_str(client, "service", "namespace");
+	const char *service = json_str(client, "service", "name");
+	const char *url = json_str(client, "url"), *host = url ? strstr(url, "://") : NULL;
+
+	*ret = '\0';
+	if (service && namespace) {
+		snprintf(ret, HOST_BYTES, "%s.%s.svc", service, namespace);
+	} else if (host) {
+		bool bracket = host[3] == '[';
+
+		host += bracket ? 4 : 3;
+		int len = (int)MIN(strcspn(host, bracket ? "]" : ":/?#"), HOST_BYTES);
+		snprintf(ret, HOST_BYTES, "%.*s", len, host);
+	}
+}
+
+static bool same_name(const char *one, const char *other)
+{
+	unsigned char bytes[16], others[16];
+	unsigned size = certs_address(one, bytes);
+
+	return size ? certs_address(other, others) == size && memcmp(bytes, others, size) == 0
+		    : strcasecmp(one, other) == 0;
+}
+
+static bool calls_us(const struct json *webhook, const struct certs_order *order)
+{
+	char name[HOST_BYTES];
+
+	called_name(json_get(webhook, "clientConfig"), name);
+	for (size_t i = 0; i < order->names_count; i++)
+		if (same_name(order->names[i], name))
+			return true;
+	return false;
+}
+
 static int set_bundle(struct patch *patch, const struct json *webhook, size_t index,
 		      const struct certs_trust *trust, struct err *err)
 {
@@ -155,7 +197,7 @@ static int set_bundle(struct patch *patch, const struct json *webhook, size_t in
 	const struct json *client = json_get(webhook, "clientConfig");
 	const char *now = json_str(client, "caBundle"), *name = json_str(webhook, "name");
 
-	if (json_type(client) != JSON_OBJECT || !name)
+	if (!name)
 		return 0;
 	int rc = encode_bundle(trust, now, &encoded, err);
 	if (rc < 0 || (now && strcmp(now, encoded.s) == 0))
@@ -180,7 +222,7 @@ static void set_version(struct patch *patch, const struct json *configuration)
 }
 
 int certs_configuration_patch(struct strbuf *out, const struct json *configuration,
-			      const struct certs_trust *trust, struct err *err)
+			      const struct certs_trust *trust, unsigned *calls, struct err *err)
 {
 	struct patch patch CLEANUP(patch_done) = PATCH_INIT;
 	struct json_iter iter = json_items(configuration, "webhooks");
@@ -188,8 +230,13 @@ int certs_configuration_patch(struct strbuf *out, const struct json *configurati
 	size_t len = 0;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && (webhook = json_next(&iter)); i++)
+	*calls = 0;
+	for (size_t i = 0; rc == 0 && (webhook = json_next(&iter)); i++) {
+		if (!calls_us(webhook, trust->order))
+			continue;
+		++*calls;
 		rc = set_bundle(&patch, webhook, i, trust, err);
+	}
 	if (rc < 0 || patch_is_empty(&patch))
 		return rc;
 	set_version(&patch, configuration);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct certs;
+struct certs_order;
 struct err;
 struct json;
 struct strbuf;
@@ -24,6 +25,7 @@ int certs_secret_write(struct strbuf *out, const char *stored, size_t len, const
 
 /* Whom the webhooks of a configuration are to trust. */
 struct certs_trust {
+	const struct certs_order *order; /* whom the certificate is for */
 	const struct strbuf *bundle;
 	/* Nobody else; otherwise beside those that they trust now and that are valid at that
 	 * moment: somebody else may be about to use one of these. */
@@ -31,9 +33,11 @@ struct certs_trust {
 	int64_t at_s;
 };
 
-/* A JSON patch that sets the caBundle of every webhook of the configuration; nothing if all
- * have it.  It applies to that version of the configuration only: otherwise a conflict. */
+/* A JSON patch that sets the caBundle of every webhook of the configuration that calls one of
+ * the names of the order, `calls` of them; nothing if all have it.  One that calls somebody else
+ * must go on trusting that one.  It applies to that version of the configuration only: otherwise
+ * a conflict. */
 int certs_configuration_patch(struct strbuf *out, const struct json *configuration,
-			      const struct certs_trust *trust, struct err *err);
+			      const struct certs_trust *trust, unsigned *calls, struct err *err);
 
 #endif

@@ -19,6 +19,7 @@
 #define HOOKS	"/apis/admissionregistration.k8s.io/v1/"
 #define MUTATE	HOOKS "mutatingwebhookconfigurations/hooks"
 #define GUARD	HOOKS "validatingwebhookconfigurations/hooks"
+#define SERVICE "\"service\":{\"namespace\":\"ml\",\"name\":\"hook\"}"
 #define MANAGER "?fieldManager=gpu-scheduler"
 #define MISSING                                                                         \
 	"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":" \
@@ -105,9 +106,10 @@ static void put_secret(struct strbuf *out, const struct certs *certs, const char
 
 static void put_hooks(struct strbuf *out, const struct strbuf *bundle)
 {
-	strbuf_puts(out, "{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"caBundle\":");
+	strbuf_puts(out,
+		    "{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{" SERVICE ",\"caBundle\":");
 	put_base64(out, bundle);
-	strbuf_puts(out, "}},{\"name\":\"b\",\"clientConfig\":{\"caBundle\":");
+	strbuf_puts(out, "}},{\"name\":\"b\",\"clientConfig\":{" SERVICE ",\"caBundle\":");
 	put_base64(out, bundle);
 	strbuf_puts(out, "}}]}");
 }
@@ -125,7 +127,8 @@ TEST(the_first_round_tells_whom_to_trust_and_stores)
 	setup();
 	s.script[0] = (struct server_answer){ .code = 404, .body = MISSING };
 	s.script[1] = (struct server_answer){
-		.code = 200, .body = "{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{}}]}"
+		.code = 200,
+		.body = "{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{" SERVICE "}}]}"
 	};
 	s.script[2] = (struct server_answer){ .code = 200, .body = "{}" };
 	s.script[3] = (struct server_answer){ .code = 404, .body = MISSING };
@@ -279,17 +282,20 @@ TEST(a_patch_sets_the_bundle_of_every_webhook_that_lacks_it)
 {
 	static const char text[] =
 		"{\"metadata\":{\"resourceVersion\":\"7\"},"
-		"\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"caBundle\":\"b2xk\"}},"
-		"{\"name\":\"b\",\"clientConfig\":{\"caBundle\":\"bmV3\"}},"
-		"{\"name\":\"c\",\"clientConfig\":{}}]}";
+		"\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{" SERVICE
+		",\"caBundle\":\"b2xk\"}},"
+		"{\"name\":\"b\",\"clientConfig\":{" SERVICE ",\"caBundle\":\"bmV3\"}},"
+		"{\"name\":\"c\",\"clientConfig\":{" SERVICE "}}]}";
 	struct strbuf bundle CLEANUP(strbuf_done) = STRBUF_INIT,
 			     out CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	unsigned calls;
 
 	strbuf_puts(&bundle, "new");
 	CHECK(json_parse("hooks", text, sizeof(text) - 1, NULL, &doc, NULL) == 0);
-	const struct certs_trust trust = { .bundle = &bundle, .alone = true };
-	CHECK(certs_configuration_patch(&out, json_root(doc), &trust, NULL) == 0);
+	const struct certs_trust trust = { .order = &order, .bundle = &bundle, .alone = true };
+	CHECK(certs_configuration_patch(&out, json_root(doc), &trust, &calls, NULL) == 0);
+	CHECK_INT(calls, 3);
 	CHECK_STR(out.s, "[{\"op\":\"test\",\"path\":\"/webhooks/0/name\",\"value\":\"a\"},"
 			 "{\"op\":\"replace\",\"path\":\"/webhooks/0/clientConfig/caBundle\","
 			 "\"value\":\"bmV3\"},"
@@ -298,6 +304,45 @@ TEST(a_patch_sets_the_bundle_of_every_webhook_that_lacks_it)
 			 "\"value\":\"bmV3\"},"
 			 "{\"op\":\"replace\",\"path\":\"/metadata/resourceVersion\",\"value\":"
 			 "\"7\"}]");
+}
+
+TEST(only_those_who_call_it_are_told_of_it)
+{
+	static const struct {
+		const char *client;
+		bool told;
+	} rows[] = {
+		{ SERVICE, true },
+		{ "\"service\":{\"namespace\":\"default\",\"name\":\"hook\"}", false },
+		{ "\"service\":{\"namespace\":\"ml\",\"name\":\"other\"}", false },
+		{ "\"url\":\"https://hook.ml.svc/mutate\"", true },
+		{ "\"url\":\"https://HOOK.ml.svc:8443?a\"", true },
+		{ "\"url\":\"https://hook.ml.svc.evil.org/hook.ml.svc\"", false },
+		{ "\"url\":\"https://192.0.2.10:8443/mutate\"", true },
+		{ "\"url\":\"https://192.0.2.1:8443/mutate\"", false },
+		{ "\"url\":\"https://[2001:db8:0::1]:8443/mutate\"", true },
+		{ "\"url\":\"https://[2001:db8::2]/\"", false },
+		{ "\"url\":\"\"", false },
+		{ "", false },
+	};
+	const struct certs_order names = { .names = { "hook.ml.svc", "192.0.2.10", "2001:db8::1" },
+					   .names_count = 3 };
+	struct strbuf bundle CLEANUP(strbuf_done) = STRBUF_INIT;
+	const struct certs_trust trust = { .order = &names, .bundle = &bundle };
+
+	strbuf_puts(&bundle, "new");
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
+		struct strbuf out CLEANUP(strbuf_done) = STRBUF_INIT;
+		struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+		unsigned calls;
+
+		strbuf_addf(&text, "{\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{%s}}]}",
+			    rows[i].client);
+		CHECK(json_parse("hooks", text.s, text.len, NULL, &doc, NULL) == 0);
+		CHECK(certs_configuration_patch(&out, json_root(doc), &trust, &calls, NULL) == 0);
+		CHECKF(calls == rows[i].told && (out.len > 0) == rows[i].told, "row %u", i);
+	}
 }
 
 static unsigned count_authorities(const struct json *patch, size_t operation)
@@ -321,7 +366,8 @@ TEST(authorities_of_others_stay_unless_told_otherwise)
 	struct certs ours CLEANUP(certs_done) = CERTS_INIT, other CLEANUP(certs_done) = CERTS_INIT;
 	struct strbuf hooks CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
-	struct certs_trust trust = { .bundle = &ours.ca, .at_s = NOW_S };
+	struct certs_trust trust = { .order = &order, .bundle = &ours.ca, .at_s = NOW_S };
+	unsigned calls;
 
 	make(&ours, "hook.ml.svc");
 	make(&other, "hook.ml.svc");
@@ -334,7 +380,7 @@ TEST(authorities_of_others_stay_unless_told_otherwise)
 		/* In time, alone, and after the other's has ended. */
 		trust.alone = i == 1;
 		trust.at_s = i == 2 ? NOW_S + INT64_C(400) * 86400 : NOW_S;
-		CHECK(certs_configuration_patch(&out, json_root(doc), &trust, NULL) == 0);
+		CHECK(certs_configuration_patch(&out, json_root(doc), &trust, &calls, NULL) == 0);
 		CHECK(json_parse("patch", out.s, out.len, NULL, &patch, NULL) == 0);
 		CHECK_INT(count_authorities(json_root(patch), 1), i == 0 ? 2 : 1);
 	}
@@ -369,7 +415,7 @@ TEST(a_configuration_that_somebody_else_wrote_is_read_again)
 	struct certs certs CLEANUP(certs_done) = CERTS_INIT;
 	struct strbuf secret CLEANUP(strbuf_done) = STRBUF_INIT;
 	static const char hooks[] = "{\"metadata\":{\"resourceVersion\":\"7\"},\"webhooks\":"
-				    "[{\"name\":\"a\",\"clientConfig\":{}}]}";
+				    "[{\"name\":\"a\",\"clientConfig\":{" SERVICE "}}]}";
 
 	setup();
 	make(&certs, "hook.ml.svc");

@@ -278,7 +278,11 @@ def the_script_does_the_same_with_openssl():
         (folder / name).write_bytes(base64.b64decode(text))
     equal((folder / "ca.crt").read_text().count("BEGIN"), 2)
     equal(set(stored_bundles()), {secret["data"]["ca.crt"]})
-    # The program finds nothing to mend in what the script has made.
+    # Nor does the program, for the namespace that they do not call.
+    said = certs()
+    check("no webhook configuration is there that calls it" in said, said)
+    equal(set(stored_bundles()), {secret["data"]["ca.crt"]})
+    # It finds nothing to mend in what the script has made.
     names = ["--dir", folder, "-n", "default"]
     done = subprocess.run(
         [str(word) for word in (PROGRAM, "certs", *names)],
