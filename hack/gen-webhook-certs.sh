@@ -33,7 +33,8 @@ complain() {
 	exit "${2:-2}"
 }
 
-# The key of the authority is thrown away with the folder: nobody can sign with it later.
+# The key of the authority is thrown away with the folder: nobody can sign with it later.  By
+# its name `gpu-scheduler certs` knows that it may renew what it finds.
 make_certificates() {
 	local folder=$1 namespace=$2
 	cat >"$folder/openssl.cnf" <<CNF
@@ -41,7 +42,7 @@ make_certificates() {
 distinguished_name = name
 prompt = no
 [name]
-CN = $SERVICE CA $(date +%s)
+CN = gpu-scheduler webhook CA $(date +%s)
 [authority]
 basicConstraints = critical, CA:TRUE, pathlen:0
 keyUsage = critical, keyCertSign

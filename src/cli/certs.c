@@ -22,6 +22,7 @@
 #define AGAIN_MS	UINT64_C(60000) /* after a failure, where it goes on for ever */
 #define LOOK_MS		UINT64_C(10000) /* else: what is not told yet refuses pods */
 #define SETTLE_S_MAX	600
+#define WHERE_BYTES	512
 #define NAMES_OWN	2 /* <service>.<namespace>.svc, and that in cluster.local */
 
 struct certs_run {
@@ -130,7 +131,8 @@ static bool parse(struct certs_run *r, int argc, char **argv, int *exit_code)
 		.command = "certs",
 		.summary = "Make the certificate of the webhook and the authority that signs it, "
 			   "renew them\nin time, and tell the API server whom to trust.  Does "
-			   "nothing while all is well.",
+			   "nothing while all is well.\nA certificate that somebody else has made "
+			   "is neither renewed nor replaced.",
 		.specs = specs,
 		.spec_count = count,
 	};
@@ -173,16 +175,21 @@ static void report_next(const struct certs_run *r, const struct certs_kept *kept
 					 ", once deploy/webhook/configuration.yaml is applied"));
 }
 
+static void say_where(const struct certs_run *r, char ret[WHERE_BYTES])
+{
+	if (r->folder)
+		snprintf(ret, WHERE_BYTES, "%s", r->folder);
+	else
+		snprintf(ret, WHERE_BYTES, "Secret %s/%s", r->options.namespace,
+			 r->options.secret);
+}
+
 /* What has been done, for people and for logs. */
 static void report(const struct certs_run *r, const struct certs_kept *kept)
 {
-	char until[CLOCK_TEXT_MAX], where[512];
+	char until[CLOCK_TEXT_MAX], where[WHERE_BYTES];
 
-	if (r->folder)
-		snprintf(where, sizeof(where), "%s", r->folder);
-	else
-		snprintf(where, sizeof(where), "Secret %s/%s", r->options.namespace,
-			 r->options.secret);
+	say_where(r, where);
 	clock_format(kept->until_s * 1000000000, until);
 	if (kept->renewed)
 		log_info(&r->role.log, "made a certificate", LOG_STR("why", kept->why),
@@ -192,6 +199,10 @@ static void report(const struct certs_run *r, const struct certs_kept *kept)
 		log_info(&r->role.log, "the certificate is good", LOG_STR("where", where),
 			 LOG_STR("until", until), LOG_U64("configurations", kept->found),
 			 LOG_U64("changed", kept->told));
+	if (kept->theirs && *kept->why)
+		log_warn(&r->role.log, "who made the certificate has to renew it",
+			 LOG_STR("why", kept->why), LOG_STR("where", where),
+			 LOG_STR("until", until));
 	report_next(r, kept);
 }
 
@@ -241,7 +252,10 @@ static void on_done(void *context, int rc, const struct certs_kept *kept, const 
 
 	r->exit_code = rc < 0 ? CLI_NO : CLI_OK;
 	if (rc < 0) {
-		log_error(&r->role.log, "the certificate is not in order",
+		char where[WHERE_BYTES];
+
+		say_where(r, where);
+		log_error(&r->role.log, "the certificate is not in order", LOG_STR("where", where),
 			  LOG_STR("error", err->text));
 		r->said_ms = 0;
 	} else if (is_news(r, kept)) {
@@ -277,11 +291,12 @@ static int order_names(struct certs_run *r, struct certs_order *order, struct er
 	if (r->names.count + NAMES_OWN > CERTS_NAMES_MAX)
 		return err_set(err, EINVAL, "--name may be given at most %d times",
 			       CERTS_NAMES_MAX - NAMES_OWN);
-	order->names[0] = r->service_name;
-	order->names[1] = r->service_long;
+	order->names[order->names_count++] = r->service_name;
 	for (size_t i = 0; i < r->names.count; i++)
-		order->names[NAMES_OWN + i] = r->names.items[i];
-	order->names_count = NAMES_OWN + r->names.count;
+		order->names[order->names_count++] = r->names.items[i];
+	/* By which no API server calls. */
+	order->names[order->names_count++] = r->service_long;
+	order->names_spare = 1;
 	return certs_order_check(order, err);
 }
 

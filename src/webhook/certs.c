@@ -20,7 +20,6 @@
 #define DAY_S	     86400
 #define SERIAL_BYTES 16
 #define KEY_ID_MAX   64
-#define CA_NAME	     "gpu-scheduler webhook CA"
 #define DAYS_MAX     3650
 
 void certs_done(struct certs *certs)
@@ -136,7 +135,7 @@ static int make_authority(gnutls_x509_crt_t *ret, gnutls_x509_privkey_t key, int
 	int rc;
 
 	/* Told apart by people who look at a bundle. */
-	snprintf(name, sizeof(name), CA_NAME " %" PRId64, from_s + HOUR_S);
+	snprintf(name, sizeof(name), CERTS_CA_NAME "%" PRId64, from_s + HOUR_S);
 	if ((rc = begin(ret, key, name, from_s, until_s)) < 0 ||
 	    (rc = gnutls_x509_crt_set_basic_constraints(*ret, 1, 0)) < 0 ||
 	    (rc = gnutls_x509_crt_set_key_usage(*ret, GNUTLS_KEY_KEY_CERT_SIGN)) < 0 ||

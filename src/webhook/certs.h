@@ -37,6 +37,7 @@ void certs_done(struct certs *certs);
 struct certs_order {
 	const char *names[CERTS_NAMES_MAX]; /* of the DNS, or IP addresses */
 	size_t names_count;
+	size_t names_spare;	/* the last so many: one that is there is good without them */
 	uint32_t days;		/* that it is valid */
 	uint32_t renew_days;	/* before its end a new one is made */
 	uint32_t overlap_hours; /* after that the old authority is trusted, too */
@@ -52,8 +53,8 @@ int certs_order_check(const struct certs_order *order, struct err *err);
 /* A new authority and certificate, valid from an hour before `now_s`, as clocks differ. */
 int certs_make(const struct certs_order *order, int64_t now_s, struct certs *ret, struct err *err);
 
-/* Whether the certificate can serve what is ordered at that moment: it has its key and all
- * the names, one of its authorities has signed it, and it is valid.  0, -EINVAL and why not,
+/* Whether the certificate can serve what is ordered at that moment: it has its key and the
+ * names, one of its authorities has signed it, and it is valid.  0, -EINVAL and why not,
  * -ENOMEM. */
 int certs_check(const struct certs *certs, const struct certs_order *order, int64_t at_s,
 		struct err *why);
@@ -69,7 +70,8 @@ struct certs_plan {
 	struct certs next; /* what should be there */
 	bool renewed;	   /* the certificate is a new one */
 	bool changed;	   /* anything is other than it was */
-	char why[256];	   /* of a renewal */
+	bool theirs;	   /* somebody else made it; so nothing is changed */
+	char why[256];	   /* of a renewal, or why they should renew it; empty: all is well */
 };
 
 #define CERTS_PLAN_INIT            \
@@ -81,7 +83,11 @@ void certs_plan_done(struct certs_plan *plan);
 
 /* What should be there, given what is (all empty: nothing): the same; a new certificate and the
  * old authorities; or, once the overlap is over, the newest authority alone.  `ret` is
- * CERTS_PLAN_INIT. */
+ * CERTS_PLAN_INIT.
+ *
+ * A certificate is ours if its issuer is named as certs_make() and hack/gen-webhook-certs.sh
+ * name theirs.  Any other is the same for ever: it is not ours to renew, nor its key to throw
+ * away.  -EEXIST and why, if such a one cannot serve. */
 int certs_plan(const struct certs *current, const struct certs_order *order, int64_t now_s,
 	       struct certs_plan *ret, struct err *err);
 

@@ -60,6 +60,7 @@ static void finish(struct certs_keep *k, int rc, const struct err *err)
 	assert(!k->finished);
 	k->finished = true;
 	k->kept.why = k->plan.why;
+	k->kept.theirs = k->plan.theirs;
 	k->options.done(k->options.context, rc, &k->kept, err);
 }
 

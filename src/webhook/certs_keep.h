@@ -32,10 +32,11 @@ struct kube_client;
 struct certs_kept {
 	bool renewed;	 /* there is a new certificate */
 	bool stored;	 /* something was written */
+	bool theirs;	 /* somebody else made it, and has to renew it */
 	unsigned found;	 /* configurations that call whom it is for; all of them trust it now */
 	unsigned told;	 /* of these, the ones that did not before */
 	int64_t until_s; /* the end of the certificate */
-	const char *why; /* of the renewal */
+	const char *why; /* of the renewal, or why they should; empty: all is well */
 };
 
 /* Strings are borrowed. */

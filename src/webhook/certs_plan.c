@@ -65,7 +65,7 @@ static int check_key(const struct certs *certs, gnutls_x509_crt_t cert, struct e
 
 static int check_names(gnutls_x509_crt_t cert, const struct certs_order *order, struct err *why)
 {
-	for (size_t i = 0; i < order->names_count; i++)
+	for (size_t i = 0; i < order->names_count - order->names_spare; i++)
 		if (!gnutls_x509_crt_check_hostname(cert, order->names[i]))
 			return err_set(why, EINVAL, "the certificate is not for %s",
 				       order->names[i]);
@@ -103,8 +103,10 @@ int certs_check(const struct certs *certs, const struct certs_order *order, int6
 	struct list cas CLEANUP(list_done) = { 0 }, chain CLEANUP(list_done) = { 0 };
 	int rc;
 
-	if (!certs->ca.len || !certs->cert.len || !certs->key.len)
+	if (!certs->cert.len || !certs->key.len)
 		return err_set(why, EINVAL, "there is no certificate");
+	if (!certs->ca.len)
+		return err_set(why, EINVAL, "there is no ca.crt, the authority that signed it");
 	if ((rc = list_read(&cas, certs->ca.s, "the authority", why)) < 0 ||
 	    (rc = list_read(&chain, certs->cert.s, "the certificate", why)) < 0 ||
 	    (rc = check_key(certs, chain.items[0], why)) < 0 ||
@@ -157,6 +159,15 @@ void certs_plan_done(struct certs_plan *plan)
 	certs_done(&plan->next);
 }
 
+static int copy_pair(struct certs *ret, const struct certs *from, struct err *err)
+{
+	strbuf_add(&ret->cert, from->cert.s, from->cert.len);
+	strbuf_add(&ret->key, from->key.s, from->key.len);
+	if (ret->cert.failed || ret->key.failed)
+		return err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
 static int renew(const struct certs *current, const struct certs_order *order, int64_t now_s,
 		 struct certs_plan *ret, struct err *err)
 {
@@ -166,12 +177,8 @@ static int renew(const struct certs *current, const struct certs_order *order, i
 	if (rc < 0 || (rc = certs_join(made.ca.s, current->ca.len ? current->ca.s : "", now_s,
 				       &ret->next.ca, err)) < 0)
 		return rc;
-	strbuf_add(&ret->next.cert, made.cert.s, made.cert.len);
-	strbuf_add(&ret->next.key, made.key.s, made.key.len);
 	ret->renewed = ret->changed = true;
-	if (ret->next.cert.failed || ret->next.key.failed)
-		return err_set(err, ENOMEM, "out of memory");
-	return 0;
+	return copy_pair(&ret->next, &made, err);
 }
 
 /* Which of its authorities has signed the certificate; they are known to have. */
@@ -206,11 +213,41 @@ static int keep(const struct certs *current, const struct certs_order *order, in
 		rc = certs_put_cert(&ret->next.ca, signer, err);
 	else
 		strbuf_add(&ret->next.ca, current->ca.s, current->ca.len);
-	strbuf_add(&ret->next.cert, current->cert.s, current->cert.len);
-	strbuf_add(&ret->next.key, current->key.s, current->key.len);
-	if (ret->next.ca.failed || ret->next.cert.failed || ret->next.key.failed)
+	if (ret->next.ca.failed)
 		return err_set(err, ENOMEM, "out of memory");
-	return rc;
+	return rc < 0 ? rc : copy_pair(&ret->next, current, err);
+}
+
+/* What cannot be read is not ours either: we write no such thing. */
+static bool is_ours(const struct certs *current)
+{
+	struct list chain CLEANUP(list_done) = { 0 };
+	char issuer[256] = "";
+	size_t size = sizeof(issuer);
+
+	return list_read(&chain, current->cert.s, "the certificate", NULL) == 0 &&
+	       gnutls_x509_crt_get_issuer_dn_by_oid(chain.items[0], GNUTLS_OID_X520_COMMON_NAME, 0,
+						    0, issuer, &size) == 0 &&
+	       strncmp(issuer, CERTS_CA_NAME, strlen(CERTS_CA_NAME)) == 0;
+}
+
+static int leave(const struct certs *current, const struct certs_order *order, int64_t now_s,
+		 struct certs_plan *ret, struct err *err)
+{
+	struct err why = ERR_INIT;
+	int rc = certs_check(current, order, now_s, &why);
+
+	ret->theirs = true;
+	if (rc == -EINVAL)
+		return err_set(
+			err, EEXIST,
+			"somebody else made the certificate, and it cannot serve: %s; put a "
+			"good one there, or delete it, and one is made",
+			why.text);
+	strbuf_add(&ret->next.ca, current->ca.s, current->ca.len);
+	if (rc < 0 || ret->next.ca.failed)
+		return err_set(err, ENOMEM, "out of memory");
+	return copy_pair(&ret->next, current, err);
 }
 
 int certs_plan(const struct certs *current, const struct certs_order *order, int64_t now_s,
@@ -225,6 +262,8 @@ int certs_plan(const struct certs *current, const struct certs_order *order, int
 	if (rc == -ENOMEM)
 		return err_set(err, ENOMEM, "out of memory");
 	snprintf(ret->why, sizeof(ret->why), "%.255s", why.text);
+	if (current->cert.len && !is_ours(current))
+		return leave(current, order, now_s, ret, err);
 	return rc < 0 ? renew(current, order, now_s, ret, err)
 		      : keep(current, order, now_s, ret, err);
 }

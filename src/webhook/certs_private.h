@@ -8,6 +8,8 @@
 struct err;
 struct strbuf;
 
+#define CERTS_CA_NAME "gpu-scheduler webhook CA " /* and a number; the script says it, too */
+
 /* For CLEANUP(); NULL is fine. */
 void certs_free_cert(gnutls_x509_crt_t *cert);
 void certs_free_key(gnutls_x509_privkey_t *key);

@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <gnutls/x509.h>
+#include <time.h>
 
 #include "base/attr.h"
 #include "base/err.h"
 #include "kube/pem.h"
+#include "kube/secret.h"
+#include "unit/http_certs.h"
 #include "webhook/certs.h"
 
 #define NOW  INT64_C(1800000000)
@@ -185,10 +188,10 @@ TEST(what_cannot_serve_is_replaced)
 		{ { one.ca, one.cert, other.key }, "the key is not that of the certificate" },
 		{ { other.ca, one.cert, one.key },
 		  "the certificate is not signed by its authority" },
-		{ { one.ca, noise, one.key }, "the certificate" },
 		{ { noise, one.cert, one.key }, "the authority" },
 		{ { one.ca, one.cert, noise }, "the key" },
-		{ { nothing.ca, one.cert, one.key }, "there is no certificate" },
+		{ { nothing.ca, one.cert, one.key }, "there is no ca.crt" },
+		{ { one.ca, nothing.cert, one.key }, "there is no certificate" },
 	};
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct certs_plan plan CLEANUP(certs_plan_done) = CERTS_PLAN_INIT;
@@ -196,6 +199,86 @@ TEST(what_cannot_serve_is_replaced)
 		plan_at(&rows[i].certs, NOW, &plan);
 		CHECKF(plan.renewed && strncmp(plan.why, rows[i].why, strlen(rows[i].why)) == 0,
 		       "row %u: %s", i, plan.why);
+	}
+}
+
+/* As somebody else has it, for localhost and peer.test: valid for so many days from now. */
+static void make_theirs(struct certs *ret, int ca_days, int days)
+{
+	struct cert ca, leaf;
+
+	cert_make(&ca, CERT_AUTHORITY, NULL, ca_days);
+	cert_make(&leaf, CERT_SERVER, &ca, days);
+	CHECK(secret_read(ca.cert_file, CERTS_PEM_MAX, &ret->ca, NULL) == 0);
+	CHECK(secret_read(leaf.cert_file, CERTS_PEM_MAX, &ret->cert, NULL) == 0);
+	CHECK(secret_read(leaf.key_file, CERTS_PEM_MAX, &ret->key, NULL) == 0);
+	cert_done(&ca);
+	cert_done(&leaf);
+}
+
+/* No service of the cluster is called by its last name. */
+static const struct certs_order their_order = {
+	.names = { "localhost", "peer.test", "localhost.cluster.local" },
+	.names_count = 3,
+	.names_spare = 1,
+	.days = 365,
+	.renew_days = 90,
+};
+
+TEST(what_somebody_else_made_is_left_as_it_is)
+{
+	struct certs good CLEANUP(certs_done) = CERTS_INIT, soon CLEANUP(certs_done) = CERTS_INIT;
+	const int64_t now_s = time(NULL);
+
+	make_theirs(&good, 300, 300);
+	make_theirs(&soon, 300, 30);
+	for (unsigned i = 0; i < 2; i++) {
+		struct certs_plan plan CLEANUP(certs_plan_done) = CERTS_PLAN_INIT;
+		const struct certs *certs = i ? &soon : &good;
+		struct err err = ERR_INIT;
+
+		CHECKF(certs_plan(certs, &their_order, now_s, &plan, &err) == 0, "%s", err.text);
+		CHECK(plan.theirs && !plan.renewed && !plan.changed);
+		CHECK_STR(plan.why, i ? "the certificate ends soon" : "");
+		CHECK_STR(plan.next.ca.s, certs->ca.s);
+		CHECK_STR(plan.next.cert.s, certs->cert.s);
+		CHECK_STR(plan.next.key.s, certs->key.s);
+	}
+}
+
+TEST(what_somebody_else_made_is_not_replaced)
+{
+	struct certs good CLEANUP(certs_done) = CERTS_INIT, ended CLEANUP(certs_done) = CERTS_INIT;
+	struct strbuf noise CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct certs_order other = their_order;
+
+	strbuf_puts(&noise, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+	make_theirs(&good, 300, 300);
+	make_theirs(&ended, 300, -1);
+	other.names_spare = 0;
+	const struct {
+		struct certs certs;
+		const struct certs_order *order;
+		const char *why;
+	} rows[] = {
+		{ { nothing.ca, good.cert, good.key }, &their_order, "there is no ca.crt" },
+		{ { good.ca, good.cert, nothing.key }, &their_order, "there is no certificate" },
+		{ { good.ca, good.cert, ended.key }, &their_order, "the key is not that of the" },
+		{ { ended.ca, good.cert, good.key },
+		  &their_order,
+		  "the certificate is not signed" },
+		{ ended, &their_order, "the certificate ends soon" },
+		{ good, &other, "the certificate is not for localhost.cluster.local" },
+		{ { good.ca, noise, good.key }, &their_order, "the certificate: " },
+	};
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct certs_plan plan CLEANUP(certs_plan_done) = CERTS_PLAN_INIT;
+		struct err err = ERR_INIT;
+
+		CHECK(certs_plan(&rows[i].certs, rows[i].order, time(NULL), &plan, &err) ==
+		      -EEXIST);
+		CHECKF(strstr(err.text, rows[i].why) && !plan.next.cert.len, "row %u: %s", i,
+		       err.text);
 	}
 }
 

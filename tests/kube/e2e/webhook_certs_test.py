@@ -6,6 +6,7 @@ requests come, and by the script that needs nothing of ours.
 cluster:
 """
 import base64
+import re
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
 from harness.admission import DRY, ROOT, As, complete, pods  # noqa: E402
+from harness.certificates import Authority  # noqa: E402
 from harness.check import check, equal, eventually, kubectl, main, test  # noqa: E402
 from harness.webhook import (  # noqa: E402
     ALICE,
@@ -148,7 +150,7 @@ def certificates_change_while_requests_come():
             mount()
             eventually(lambda at=before: load.done > at + 50, "requests go on")
         # The webhook looks at its files once a second.
-        served = eventually(lambda: served_name() == "second.example.org", "the new certificate")
+        served = eventually(lambda: "second.example.org" in served_names(), "the new certificate")
         check(served, "the new certificate is served")
         certs("--name", "second.example.org", "--overlap", "0")
         equal(bundles()[:2], [1, 1])
@@ -159,8 +161,8 @@ def certificates_change_while_requests_come():
         check(not load.wrong, "\n".join(load.wrong[:3]))
 
 
-def served_name():
-    """The last name of the certificate that the webhook shows."""
+def served_names():
+    """Those of the certificate that the webhook shows."""
     shown = subprocess.run(
         ["openssl", "s_client", "-connect", f"127.0.0.1:{PORT}", "-servername", "localhost"],
         stdin=subprocess.DEVNULL,
@@ -173,7 +175,7 @@ def served_name():
         capture_output=True,
         check=False,
     )
-    return text.stdout.decode().strip().rpartition("DNS:")[2]
+    return re.findall(r"DNS:([^,\s]+)", text.stdout.decode())
 
 
 def script(*words):
@@ -256,6 +258,14 @@ def who_only_looks_leaves_the_authority_of_who_renews():
     check(trusted(), "what is stored is trusted")
 
 
+def keep(*options):
+    """A round of the program, by an administrator."""
+    command = [PROGRAM, "certs", "--kubeconfig", FOLDER / "admin.kubeconfig", *options]
+    return subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False
+    )
+
+
 @test
 def the_script_does_the_same_with_openssl():
     """From a pipe, for another namespace, before and after there is a configuration of it."""
@@ -283,15 +293,35 @@ def the_script_does_the_same_with_openssl():
     check("no webhook configuration is there that calls it" in said, said)
     equal(set(stored_bundles()), {secret["data"]["ca.crt"]})
     # It finds nothing to mend in what the script has made.
-    names = ["--dir", folder, "-n", "default"]
-    done = subprocess.run(
-        [str(word) for word in (PROGRAM, "certs", *names)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    names = ("--dir", folder, "-n", "default")
+    done = keep(*names)
     check(done.returncode == 0 and "is good" in done.stderr, done.stderr)
+    # And it renews that in time.
+    done = keep(*names, "--days", "400", "--renew-before", "399")
+    check(done.returncode == 0 and "made a certificate" in done.stderr, done.stderr)
     shutil.rmtree(folder)
+
+
+@test
+def a_certificate_of_somebody_else_is_trusted_and_left_alone():
+    """It is for the one name by which it is called, and ends in two days."""
+    secret = SECRET.replace("gpu-scheduler/secrets", "default/secrets")
+    theirs = Authority(FOLDER / "theirs")
+    theirs.server("tls", [], ["gpu-scheduler-webhook.default.svc"])
+    files = ("ca.crt", "tls.crt", "tls.key")
+    data = {name: base64.b64encode(theirs.read(name)).decode() for name in files}
+    merge = "application/merge-patch+json"
+    stored = ALICE.request("PATCH", secret, {"data": data}, merge).json
+    done = keep("-n", "default")
+    check(done.returncode == 0 and "has to renew it" in done.stderr, done.stderr)
+    equal(ALICE.get(secret).json, stored)
+    for bundle in stored_bundles():
+        check(theirs.read("ca.crt").strip() in base64.b64decode(bundle), "it is trusted")
+    # Whom to trust cannot be said then, but the key is not thrown away.
+    stored = ALICE.request("PATCH", secret, {"data": {"ca.crt": None}}, merge).json
+    done = keep("-n", "default")
+    check(done.returncode == 1 and "there is no ca.crt" in done.stderr, done.stderr)
+    equal(ALICE.get(secret).json, stored)
 
 
 @test
