@@ -31,7 +31,8 @@ struct certs_run {
 	/* As given. */
 	const char *folder, *namespace, *service, *secret, *configuration;
 	struct option_list names;
-	uint64_t days, renew_days, overlap_hours, settle_s, every_hours;
+	uint64_t days, overlap_hours, settle_s, every_hours;
+	uint64_t renew_days; /* 0: not said */
 
 	char service_name[256], service_long[288];
 	uv_timer_t timer;
@@ -93,8 +94,9 @@ static size_t time_specs(struct certs_run *r, struct option_spec *ret)
 		{ .name = "renew-before",
 		  .value = "DAYS",
 		  .help = "before its end a new one is made (default 90, at most a third\n"
-			  "of its days)",
+			  "of its time)",
 		  .number = &r->renew_days,
+		  .number_min = 1,
 		  .number_max = 3650 },
 		{ .name = "overlap",
 		  .value = "HOURS",
@@ -319,7 +321,8 @@ static int prepare(struct certs_run *r, struct err *err)
 		.clock = &clock_system,
 		.client = r->role.client,
 		.order = { .days = (uint32_t)r->days,
-			   .renew_days = (uint32_t)r->renew_days,
+			   .renew_hours = r->renew_days ? (uint32_t)r->renew_days * 24
+							: certs_renew_hours((uint32_t)r->days),
 			   .overlap_hours = (uint32_t)r->overlap_hours },
 		.folder = r->folder,
 		.namespace = namespace_of(r),
@@ -337,7 +340,6 @@ int cmd_certs(int argc, char **argv)
 	struct certs_run r = {
 		.role = { .command = "certs" },
 		.days = CERTS_DAYS,
-		.renew_days = UINT64_MAX,
 		.overlap_hours = CERTS_OVERLAP_HOURS,
 		.settle_s = CERTS_SETTLE_MS / 1000,
 	};
@@ -345,8 +347,6 @@ int cmd_certs(int argc, char **argv)
 
 	if (parse(&r, argc, argv, &r.exit_code))
 		return r.exit_code;
-	if (r.renew_days == UINT64_MAX)
-		r.renew_days = MIN(CERTS_RENEW_DAYS, r.days / 3);
 	if (role_begin(&r.role, &err) < 0 || prepare(&r, &err) < 0)
 		role_fail(&r.role, &err);
 	uv_timer_init(&r.role.loop, &r.timer);

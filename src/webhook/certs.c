@@ -21,6 +21,8 @@
 #define SERIAL_BYTES 16
 #define KEY_ID_MAX   64
 #define DAYS_MAX     3650
+#define DAY_HOURS    24U
+#define RENEW_DAYS   90U
 
 void certs_done(struct certs *certs)
 {
@@ -59,6 +61,11 @@ unsigned certs_address(const char *name, unsigned char bytes[16])
 	return inet_pton(AF_INET6, name, bytes) == 1 ? 16 : 0;
 }
 
+uint32_t certs_renew_hours(uint32_t days)
+{
+	return MIN(RENEW_DAYS * DAY_HOURS, days * DAY_HOURS / 3);
+}
+
 int certs_order_check(const struct certs_order *order, struct err *err)
 {
 	unsigned char bytes[16];
@@ -68,11 +75,13 @@ int certs_order_check(const struct certs_order *order, struct err *err)
 		return err_set(err, EINVAL, "a certificate is for 1 to %d names", CERTS_NAMES_MAX);
 	if (order->days == 0 || order->days > DAYS_MAX)
 		return err_set(err, EINVAL, "a certificate is valid for 1 to %d days", DAYS_MAX);
-	if (order->renew_days >= order->days)
+	if (order->renew_hours == 0)
+		return err_set(err, EINVAL, "a certificate has to be renewed before its end");
+	if (order->renew_hours >= order->days * DAY_HOURS)
 		return err_set(err, EINVAL,
 			       "a certificate of %u days that is renewed %u days before its end "
 			       "would be renewed at once",
-			       order->days, order->renew_days);
+			       order->days, order->renew_hours / DAY_HOURS);
 	for (size_t i = 0; i < order->names_count && rc == 0; i++)
 		if (!certs_address(order->names[i], bytes))
 			rc = kube_check_subdomain("the name", order->names[i], err);

@@ -39,13 +39,16 @@ struct certs_order {
 	size_t names_count;
 	size_t names_spare;	/* the last so many: one that is there is good without them */
 	uint32_t days;		/* that it is valid */
-	uint32_t renew_days;	/* before its end a new one is made */
+	uint32_t renew_hours;	/* before its end a new one is made; at least 1 */
 	uint32_t overlap_hours; /* after that the old authority is trusted, too */
 };
 
 #define CERTS_DAYS	    365
-#define CERTS_RENEW_DAYS    90
 #define CERTS_OVERLAP_HOURS 24
+
+/* How long before its end a certificate of so many days is renewed, unless told otherwise: 90
+ * days, or a third of its time. */
+uint32_t certs_renew_hours(uint32_t days);
 
 /* 0, or -EINVAL if the numbers do not go together or a name is none. */
 int certs_order_check(const struct certs_order *order, struct err *err);

@@ -13,7 +13,6 @@
 #include "webhook/certs_private.h"
 
 #define HOUR_S	 3600
-#define DAY_S	 86400
 #define LIST_MAX 32
 
 /* Certificates of one PEM text. */
@@ -258,7 +257,7 @@ int certs_plan(const struct certs *current, const struct certs_order *order, int
 
 	if (rc < 0)
 		return rc;
-	rc = certs_check(current, order, now_s + (int64_t)order->renew_days * DAY_S, &why);
+	rc = certs_check(current, order, now_s + (int64_t)order->renew_hours * HOUR_S, &why);
 	if (rc == -ENOMEM)
 		return err_set(err, ENOMEM, "out of memory");
 	snprintf(ret->why, sizeof(ret->why), "%.255s", why.text);

@@ -52,7 +52,7 @@ static void on_done(void *context, int rc, const struct certs_kept *kept, const 
 static const struct certs_order order = { .names = { "hook.ml.svc" },
 					  .names_count = 1,
 					  .days = 365,
-					  .renew_days = 90,
+					  .renew_hours = 90 * 24,
 					  .overlap_hours = 24 };
 
 static struct round run_round(const struct certs_keep_options *more)

@@ -21,7 +21,7 @@ static const struct certs_order order = {
 		   "127.0.0.1", "::1" },
 	.names_count = 4,
 	.days = 365,
-	.renew_days = 90,
+	.renew_hours = 90 * 24,
 	.overlap_hours = 24,
 };
 
@@ -118,6 +118,34 @@ TEST(a_certificate_is_made_once_and_renewed_before_it_ends)
 	CHECK_STR(second.why, "the certificate ends soon");
 	CHECK(strcmp(second.next.cert.s, first.next.cert.s) != 0);
 	CHECK(strcmp(second.next.key.s, first.next.key.s) != 0);
+}
+
+TEST(a_certificate_of_few_days_is_renewed_before_it_ends_too)
+{
+	static const struct {
+		uint32_t days;
+		int64_t renewed_s; /* after it is made */
+	} rows[] = { { 1, 16 * HOUR },
+		     { 2, 32 * HOUR },
+		     { 30, 20 * DAY },
+		     { 365, 275 * DAY },
+		     { 3650, 3560 * DAY } };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct certs certs CLEANUP(certs_done) = CERTS_INIT;
+		struct certs_order few = order;
+
+		few.days = rows[i].days;
+		few.renew_hours = certs_renew_hours(few.days);
+		CHECK(certs_make(&few, NOW, &certs, NULL) == 0);
+		for (int64_t late = 0; late < 2; late++) {
+			struct certs_plan plan CLEANUP(certs_plan_done) = CERTS_PLAN_INIT;
+			const int64_t at_s = NOW + rows[i].renewed_s + late - 1;
+
+			CHECK(certs_plan(&certs, &few, at_s, &plan, NULL) == 0);
+			CHECKF(plan.renewed == late, "row %u", i);
+		}
+	}
 }
 
 TEST(during_a_change_both_certificates_are_trusted)
@@ -222,7 +250,7 @@ static const struct certs_order their_order = {
 	.names_count = 3,
 	.names_spare = 1,
 	.days = 365,
-	.renew_days = 90,
+	.renew_hours = 90 * 24,
 };
 
 TEST(what_somebody_else_made_is_left_as_it_is)
@@ -287,7 +315,9 @@ TEST(an_order_that_makes_no_sense_is_refused)
 	struct certs certs CLEANUP(certs_done) = CERTS_INIT;
 	struct certs_order bad = order;
 
-	bad.renew_days = 365;
+	bad.renew_hours = 365 * 24;
+	CHECK(certs_make(&bad, NOW, &certs, NULL) == -EINVAL);
+	bad.renew_hours = 0;
 	CHECK(certs_make(&bad, NOW, &certs, NULL) == -EINVAL);
 	bad = order;
 	bad.days = 0;
