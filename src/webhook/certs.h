@@ -57,7 +57,7 @@ int certs_order_check(const struct certs_order *order, struct err *err);
 int certs_make(const struct certs_order *order, int64_t now_s, struct certs *ret, struct err *err);
 
 /* Whether the certificate can serve what is ordered at that moment: it has its key and the
- * names, one of its authorities has signed it, and it is valid.  0, -EINVAL and why not,
+ * names, one of its authorities has signed it, and both are valid.  0, -EINVAL and why not,
  * -ENOMEM. */
 int certs_check(const struct certs *certs, const struct certs_order *order, int64_t at_s,
 		struct err *why);

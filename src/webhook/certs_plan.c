@@ -80,20 +80,45 @@ static int check_times(gnutls_x509_crt_t cert, int64_t at_s, struct err *why)
 	return 0;
 }
 
-/* The times are looked at apart: against `at_s`, not against the clock. */
-static int check_authority(const struct list *cas, const struct list *chain, struct err *why)
+/* One at a time: of several with the same name GnuTLS tries but one.  The times are looked at
+ * apart, against a moment of ours and not against the clock. */
+static bool has_signed(gnutls_x509_crt_t ca, const struct list *chain)
 {
 	unsigned verdict = 0;
-	int rc = gnutls_x509_crt_list_verify(
-		chain->items, (int)chain->count, cas->items, (int)cas->count, NULL, 0,
-		GNUTLS_VERIFY_DISABLE_TIME_CHECKS | GNUTLS_VERIFY_DISABLE_TRUSTED_TIME_CHECKS,
-		&verdict);
+	int rc = gnutls_x509_crt_list_verify(chain->items, (int)chain->count, &ca, 1, NULL, 0,
+					     GNUTLS_VERIFY_DISABLE_TIME_CHECKS |
+						     GNUTLS_VERIFY_DISABLE_TRUSTED_TIME_CHECKS,
+					     &verdict);
 
-	if (rc < 0)
-		return certs_tls_error(why, "the authority", rc);
-	if (verdict)
-		return err_set(why, EINVAL, "the certificate is not signed by its authority");
-	return 0;
+	return rc >= 0 && verdict == 0;
+}
+
+/* The certificate and what follows it, up to what is not valid at that moment: that may be one
+ * too many, such as an old authority. */
+static struct list valid_part(const struct list *chain, int64_t at_s)
+{
+	struct list part = { chain->items, 1 };
+
+	while (part.count < chain->count && check_times(chain->items[part.count], at_s, NULL) == 0)
+		part.count++;
+	return part;
+}
+
+static int check_authority(const struct list *cas, const struct list *chain, int64_t at_s,
+			   struct err *why)
+{
+	const struct list part = valid_part(chain, at_s);
+	bool once = false;
+
+	for (unsigned i = 0; i < cas->count; i++) {
+		if (check_times(cas->items[i], at_s, NULL) == 0 &&
+		    has_signed(cas->items[i], &part))
+			return 0;
+		once = once || has_signed(cas->items[i], chain);
+	}
+	return err_set(why, EINVAL,
+		       once ? "the authority of the certificate ends soon"
+			    : "the certificate is not signed by its authority");
 }
 
 int certs_check(const struct certs *certs, const struct certs_order *order, int64_t at_s,
@@ -110,9 +135,9 @@ int certs_check(const struct certs *certs, const struct certs_order *order, int6
 	    (rc = list_read(&chain, certs->cert.s, "the certificate", why)) < 0 ||
 	    (rc = check_key(certs, chain.items[0], why)) < 0 ||
 	    (rc = check_names(chain.items[0], order, why)) < 0 ||
-	    (rc = check_authority(&cas, &chain, why)) < 0)
+	    (rc = check_times(chain.items[0], at_s, why)) < 0)
 		return rc;
-	return check_times(chain.items[0], at_s, why);
+	return check_authority(&cas, &chain, at_s, why);
 }
 
 static bool is_in(gnutls_x509_crt_t cert, const struct list *list)
@@ -187,12 +212,9 @@ static gnutls_x509_crt_t signer_of(const struct list *cas, const struct certs *c
 
 	if (list_read(&chain, current->cert.s, "the certificate", NULL) < 0)
 		return cas->items[0];
-	for (unsigned i = 0; i < cas->count; i++) {
-		const struct list one = { &cas->items[i], 1 };
-
-		if (check_authority(&one, &chain, NULL) == 0)
+	for (unsigned i = 0; i < cas->count; i++)
+		if (has_signed(cas->items[i], &chain))
 			return cas->items[i];
-	}
 	return cas->items[0];
 }
 

@@ -260,6 +260,8 @@ TEST(what_somebody_else_made_is_left_as_it_is)
 
 	make_theirs(&good, 300, 300);
 	make_theirs(&soon, 300, 30);
+	/* Also an authority that has the same name and signed nothing of it. */
+	strbuf_add(&good.ca, soon.ca.s, soon.ca.len);
 	for (unsigned i = 0; i < 2; i++) {
 		struct certs_plan plan CLEANUP(certs_plan_done) = CERTS_PLAN_INIT;
 		const struct certs *certs = i ? &soon : &good;
@@ -274,15 +276,59 @@ TEST(what_somebody_else_made_is_left_as_it_is)
 	}
 }
 
+/* The API server refuses a certificate whose authority has ended. */
+TEST(an_authority_has_to_be_valid_as_long_as_its_certificate)
+{
+	static const struct {
+		int ca_days, days;
+		const char *why;
+	} rows[] = {
+		{ 100, 300, "" },
+		{ 80, 300, "the authority of the certificate ends soon" },
+		{ 80, 80, "the certificate ends soon" },
+	};
+	const int64_t now_s = time(NULL);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct certs certs CLEANUP(certs_done) = CERTS_INIT;
+		struct certs_plan plan CLEANUP(certs_plan_done) = CERTS_PLAN_INIT;
+		struct err err = ERR_INIT;
+
+		make_theirs(&certs, rows[i].ca_days, rows[i].days);
+		CHECK(certs_plan(&certs, &their_order, now_s, &plan, &err) == 0);
+		CHECKF(strcmp(plan.why, rows[i].why) == 0, "row %u: %s", i, plan.why);
+		/* The same again, in the end of a chain. */
+		strbuf_add(&certs.cert, certs.ca.s, certs.ca.len);
+		CHECK(certs_check(&certs, &their_order, now_s, &err) == 0);
+		CHECK(certs_check(&certs, &their_order, now_s + 90 * DAY, &err) ==
+		      (*rows[i].why ? -EINVAL : 0));
+	}
+}
+
+/* Left there by a change of it. */
+TEST(an_old_authority_at_the_end_of_a_chain_is_no_harm)
+{
+	struct certs certs CLEANUP(certs_done) = CERTS_INIT;
+	struct certs other CLEANUP(certs_done) = CERTS_INIT;
+	struct err err = ERR_INIT;
+
+	make_theirs(&certs, 300, 300);
+	make_theirs(&other, -1, 300);
+	strbuf_add(&certs.cert, other.ca.s, other.ca.len);
+	CHECKF(certs_check(&certs, &their_order, time(NULL), &err) == 0, "%s", err.text);
+}
+
 TEST(what_somebody_else_made_is_not_replaced)
 {
 	struct certs good CLEANUP(certs_done) = CERTS_INIT, ended CLEANUP(certs_done) = CERTS_INIT;
+	struct certs orphan CLEANUP(certs_done) = CERTS_INIT;
 	struct strbuf noise CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct certs_order other = their_order;
 
 	strbuf_puts(&noise, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
 	make_theirs(&good, 300, 300);
 	make_theirs(&ended, 300, -1);
+	make_theirs(&orphan, -1, 300);
 	other.names_spare = 0;
 	const struct {
 		struct certs certs;
@@ -296,6 +342,7 @@ TEST(what_somebody_else_made_is_not_replaced)
 		  &their_order,
 		  "the certificate is not signed" },
 		{ ended, &their_order, "the certificate ends soon" },
+		{ orphan, &their_order, "the authority of the certificate ends soon" },
 		{ good, &other, "the certificate is not for localhost.cluster.local" },
 		{ { good.ca, noise, good.key }, &their_order, "the certificate: " },
 	};
