@@ -62,7 +62,8 @@ int certs_make(const struct certs_order *order, int64_t now_s, struct certs *ret
 int certs_check(const struct certs *certs, const struct certs_order *order, int64_t at_s,
 		struct err *why);
 
-/* The authorities of `first`, then those of `more` that are others and valid at that moment. */
+/* The authorities of `first`, then those of `more` that are others and valid at that moment.
+ * -EINVAL if one of them cannot be read. */
 int certs_join(const char *first, const char *more, int64_t at_s, struct strbuf *ret,
 	       struct err *err);
 

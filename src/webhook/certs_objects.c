@@ -17,7 +17,8 @@
 #define KEY_CA	   "ca.crt"
 #define KEY_CERT   "tls.crt"
 #define KEY_KEY	   "tls.key"
-#define HOST_BYTES 256 /* names have at most 253 characters */
+#define BUNDLE_MAX ((size_t)2 << 20) /* no object of the API server has more */
+#define HOST_BYTES 256		     /* names have at most 253 characters */
 
 static int decode(const struct json *secret, const char *key, struct strbuf *ret, struct err *err)
 {
@@ -132,22 +133,38 @@ int certs_secret_write(struct strbuf *out, const char *stored, size_t len, const
 	return 0;
 }
 
+/* Of a bundle in which something cannot be read, the API server trusts the rest, so all of it
+ * stays, and ours goes before it, once. */
+static void put_before(struct strbuf *ret, const struct strbuf *ours, const char *theirs)
+{
+	strbuf_reset(ret);
+	if (!strstr(theirs, ours->s)) {
+		strbuf_add(ret, ours->s, ours->len);
+		strbuf_putc(ret, '\n');
+	}
+	strbuf_puts(ret, theirs);
+}
+
 /* What a webhook is to trust, given what it does, in base64. */
 static int encode_bundle(const struct certs_trust *trust, const char *now, struct strbuf *encoded,
 			 struct err *err)
 {
-	struct strbuf before CLEANUP(strbuf_done) = STRBUF_INIT_MAX(CERTS_PEM_MAX);
-	struct strbuf joined CLEANUP(strbuf_done) = STRBUF_INIT_MAX(CERTS_PEM_MAX);
+	struct strbuf before CLEANUP(strbuf_done) = STRBUF_INIT_MAX(BUNDLE_MAX);
+	struct strbuf joined CLEANUP(strbuf_done) = STRBUF_INIT_MAX(BUNDLE_MAX);
 	int rc = 0;
 
 	if (now && !trust->alone && base64_decode(&before, now, strlen(now)) == 0 && before.len &&
 	    strcmp(before.s, trust->bundle->s) != 0)
 		rc = certs_join(trust->bundle->s, before.s, trust->at_s, &joined, err);
-	if (rc < 0)
+	if (rc == -EINVAL)
+		put_before(&joined, trust->bundle, before.s);
+	else if (rc < 0)
 		return rc;
 	const struct strbuf *wanted = joined.len ? &joined : trust->bundle;
 	base64_encode(encoded, wanted->s, wanted->len);
-	return encoded->failed ? err_set(err, ENOMEM, "out of memory") : 0;
+	if (joined.failed || encoded->failed)
+		return err_set(err, ENOMEM, "out of memory");
+	return 0;
 }
 
 /* By which name the API server calls a webhook, and expects it in the certificate. */

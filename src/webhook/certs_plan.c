@@ -12,8 +12,7 @@
 #include "webhook/certs.h"
 #include "webhook/certs_private.h"
 
-#define HOUR_S	 3600
-#define LIST_MAX 32
+#define HOUR_S 3600
 
 /* Certificates of one PEM text. */
 struct list {
@@ -34,11 +33,7 @@ static int list_read(struct list *ret, const char *pem, const char *what, struct
 	int rc = gnutls_x509_crt_list_import2(&ret->items, &ret->count, &text, GNUTLS_X509_FMT_PEM,
 					      0);
 
-	if (rc < 0)
-		return certs_tls_error(err, what, rc);
-	if (ret->count > LIST_MAX)
-		return err_set(err, EINVAL, "%s: more than %d certificates", what, LIST_MAX);
-	return 0;
+	return rc < 0 ? certs_tls_error(err, what, rc) : 0;
 }
 
 static int check_key(const struct certs *certs, gnutls_x509_crt_t cert, struct err *why)
@@ -156,8 +151,7 @@ int certs_join(const char *first, const char *more, int64_t at_s, struct strbuf 
 
 	for (unsigned i = 0; i < new.count &&rc == 0; i++)
 		rc = certs_put_cert(ret, new.items[i], err);
-	/* What cannot be read cannot be trusted either. */
-	if (rc < 0 || !*more || list_read(&old, more, "the old authority", NULL) < 0)
+	if (rc < 0 || !*more || (rc = list_read(&old, more, "the old authority", err)) < 0)
 		return rc;
 	for (unsigned i = 0; i < old.count && rc == 0; i++)
 		if (!is_in(old.items[i], &new) &&
@@ -198,8 +192,16 @@ static int renew(const struct certs *current, const struct certs_order *order, i
 	struct certs made CLEANUP(certs_done) = CERTS_INIT;
 	int rc = certs_make(order, now_s, &made, err);
 
-	if (rc < 0 || (rc = certs_join(made.ca.s, current->ca.len ? current->ca.s : "", now_s,
-				       &ret->next.ca, err)) < 0)
+	if (rc < 0)
+		return rc;
+	rc = certs_join(made.ca.s, current->ca.len ? current->ca.s : "", now_s, &ret->next.ca,
+			err);
+	/* What cannot be read cannot be known to have signed anything. */
+	if (rc == -EINVAL) {
+		strbuf_reset(&ret->next.ca);
+		rc = certs_join(made.ca.s, "", now_s, &ret->next.ca, err);
+	}
+	if (rc < 0)
 		return rc;
 	ret->renewed = ret->changed = true;
 	return copy_pair(&ret->next, &made, err);

@@ -345,44 +345,77 @@ TEST(only_those_who_call_it_are_told_of_it)
 	}
 }
 
-static unsigned count_authorities(const struct json *patch, size_t operation)
+/* The bundle that the first operation of a patch sets. */
+static void patched_bundle(const struct certs_trust *trust, const struct strbuf *before,
+			   struct strbuf *ret)
 {
-	struct strbuf pem CLEANUP(strbuf_done) = STRBUF_INIT;
-	struct json_iter iter = json_items(patch);
-	const struct json *item = NULL;
-	unsigned count = 0;
+	struct strbuf hooks CLEANUP(strbuf_done) = STRBUF_INIT,
+			    out CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	struct json_doc *patch CLEANUP(json_doc_freep) = NULL;
+	unsigned calls;
 
-	for (size_t i = 0; i <= operation; i++)
-		item = json_next(&iter);
-	const char *text = json_str(item, "value");
-	CHECK(text && base64_decode(&pem, text, strlen(text)) == 0);
-	for (const char *at = pem.s; (at = strstr(at, "BEGIN")); at++)
-		count++;
-	return count;
+	put_hooks(&hooks, before);
+	CHECK(json_parse("hooks", hooks.s, hooks.len, NULL, &doc, NULL) == 0);
+	CHECK(certs_configuration_patch(&out, json_root(doc), trust, &calls, NULL) == 0);
+	if (!out.len)
+		return;
+	CHECK(json_parse("patch", out.s, out.len, NULL, &patch, NULL) == 0);
+	struct json_iter iter = json_items(json_root(patch));
+	json_next(&iter);
+	const char *text = json_str(json_next(&iter), "value");
+	CHECK(text && base64_decode(ret, text, strlen(text)) == 0);
 }
 
 TEST(authorities_of_others_stay_unless_told_otherwise)
 {
 	struct certs ours CLEANUP(certs_done) = CERTS_INIT, other CLEANUP(certs_done) = CERTS_INIT;
-	struct strbuf hooks CLEANUP(strbuf_done) = STRBUF_INIT;
-	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
 	struct certs_trust trust = { .order = &order, .bundle = &ours.ca, .at_s = NOW_S };
-	unsigned calls;
 
 	make(&ours, "hook.ml.svc");
 	make(&other, "hook.ml.svc");
-	put_hooks(&hooks, &other.ca);
-	CHECK(json_parse("hooks", hooks.s, hooks.len, NULL, &doc, NULL) == 0);
 	for (unsigned i = 0; i < 3; i++) {
-		struct strbuf out CLEANUP(strbuf_done) = STRBUF_INIT;
-		struct json_doc *patch CLEANUP(json_doc_freep) = NULL;
+		struct strbuf bundle CLEANUP(strbuf_done) = STRBUF_INIT;
 
 		/* In time, alone, and after the other's has ended. */
 		trust.alone = i == 1;
 		trust.at_s = i == 2 ? NOW_S + INT64_C(400) * 86400 : NOW_S;
-		CHECK(certs_configuration_patch(&out, json_root(doc), &trust, &calls, NULL) == 0);
-		CHECK(json_parse("patch", out.s, out.len, NULL, &patch, NULL) == 0);
-		CHECK_INT(count_authorities(json_root(patch), 1), i == 0 ? 2 : 1);
+		patched_bundle(&trust, &other.ca, &bundle);
+		CHECK(strstr(bundle.s, ours.ca.s));
+		CHECK(!strstr(bundle.s, other.ca.s) == (i > 0));
+	}
+}
+
+/* As the API server does, which passes over what it cannot read. */
+TEST(all_of_a_bundle_stays_that_is_strange_or_long)
+{
+	struct certs ours CLEANUP(certs_done) = CERTS_INIT;
+	struct strbuf noise CLEANUP(strbuf_done) = STRBUF_INIT,
+			    many CLEANUP(strbuf_done) = STRBUF_INIT;
+	const struct certs_trust trust = { .order = &order, .bundle = &ours.ca, .at_s = NOW_S };
+
+	make(&ours, "hook.ml.svc");
+	for (unsigned i = 0; i < 40; i++) {
+		struct certs other CLEANUP(certs_done) = CERTS_INIT;
+
+		make(&other, "hook.ml.svc");
+		strbuf_add(&many, other.ca.s, other.ca.len);
+		if (i == 0)
+			strbuf_addf(&noise,
+				    "%s-----BEGIN CERTIFICATE-----\nAAAA\n"
+				    "-----END CERTIFICATE-----",
+				    other.ca.s);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		const struct strbuf *before = i ? &noise : &many;
+		struct strbuf bundle CLEANUP(strbuf_done) = STRBUF_INIT;
+		struct strbuf again CLEANUP(strbuf_done) = STRBUF_INIT;
+
+		patched_bundle(&trust, before, &bundle);
+		CHECK(strncmp(bundle.s, ours.ca.s, ours.ca.len) == 0);
+		CHECK(strstr(bundle.s, before->s));
+		patched_bundle(&trust, &bundle, &again);
+		CHECK_INT(again.len, 0);
 	}
 }
 
