@@ -68,6 +68,7 @@ MAY_NOT = (
     ("scheduler extender controller agent webhook", ("get", "list"), ("/secrets",), ""),
     ("scheduler extender controller agent webhook", ("update", "patch"), ("/pods",), ""),
     ("scheduler extender controller agent webhook", ("create",), ("/pods",), ""),
+    ("webhook", READ, CACHED, ""),
     ("extender agent webhook", ("delete",), ("/pods",), ""),
     ("controller agent webhook", ("create",), ("/pods/binding",), ""),
     ("scheduler extender webhook", ("patch", "update"), ("/nodes", "/nodes/status"), ""),
