@@ -202,14 +202,16 @@ static void settle(struct certs_keep *k)
 static void on_told(void *context, const struct kube_write_result *result)
 {
 	struct certs_keep *k = context;
+	enum kube_reason reason = result->reply->reason;
 
 	k->writing = NULL;
-	if (result->reply->reason == KUBE_CONFLICT && ++k->tries < TRIES_MAX) {
+	/* Where the webhooks stand in another order by now, the patch is not even valid. */
+	if ((reason == KUBE_CONFLICT || reason == KUBE_INVALID) && ++k->tries < TRIES_MAX) {
 		k->kept.found--; /* it is read again */
 		configure(k);
 		return;
 	}
-	if (result->reply->reason != KUBE_OK) {
+	if (reason != KUBE_OK) {
 		fail_with(k, result->reply);
 		return;
 	}
