@@ -6,6 +6,7 @@ requests come, and by the script that needs nothing of ours.
 cluster:
 """
 import base64
+import os
 import re
 import shutil
 import socket
@@ -178,11 +179,12 @@ def served_names():
     return re.findall(r"DNS:([^,\s]+)", text.stdout.decode())
 
 
-def script(*words):
+def script(*words, **environment):
     """The script from a pipe, as from curl."""
     return subprocess.run(
-        ["bash", "-s", "--", *words],
+        [shutil.which("bash"), "-s", "--", *words],
         input=SCRIPT.read_text(encoding="utf-8"),
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -209,7 +211,25 @@ def the_script_changes_nothing_when_it_is_called_wrongly():
     for words in (["--namespace"], ["a", "b"], ["Not A Name"], ["-n", "hooks"], [""]):
         done = script(*words)
         check(done.returncode == 2 and done.stderr.count("\n") == 1, str(done))
+    for days in ("0", "-1", "1.5", "10000", "many"):
+        done = script("default", DAYS=days)
+        said = f"gen-webhook-certs.sh: DAYS is 1 to 9999, not '{days}'\n"
+        equal((done.returncode, done.stderr), (2, said))
     equal(stored_bundles(), before)
+
+
+@test
+def the_script_says_which_program_it_lacks():
+    """Before it does anything."""
+    tools = ("openssl", "kubectl", "base64")
+    for lacking in tools:
+        folder = FOLDER / f"without-{lacking}"
+        folder.mkdir()
+        for tool in set(tools) - {lacking}:
+            (folder / tool).symlink_to(shutil.which(tool))
+        done = script("default", PATH=str(folder))
+        said = f"gen-webhook-certs.sh: {lacking} is missing\n"
+        equal((done.returncode, done.stdout, done.stderr), (1, "", said))
 
 
 def trusted():
