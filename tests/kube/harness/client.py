@@ -11,7 +11,11 @@ import os
 import socket
 import ssl
 import tempfile
+import time
 import urllib.parse
+
+# The API server ends a connection that nobody has used for 90 s.
+IDLE_S = 30
 
 
 class Answer:
@@ -68,6 +72,7 @@ class Client:
     Or by the socket of `kubectl proxy` at path."""
 
     def __init__(self, path, timeout_s=30, certificate=True, server=None):
+        self.used_s = time.monotonic()
         if server is None and str(path).endswith(".sock"):
             self.connection = _SocketConnection(str(path), timeout_s)
             return
@@ -90,6 +95,8 @@ class Client:
         if body is not None:
             headers["Content-Type"] = content_type
             data = json.dumps(body).encode()
+        if time.monotonic() - self.used_s > IDLE_S:
+            self.connection.close()  # it opens another by itself
         try:
             self.connection.request(method, path, data, headers)
             response = self.connection.getresponse()
@@ -97,6 +104,8 @@ class Client:
         except BaseException:
             self.connection.close()
             raise
+        finally:
+            self.used_s = time.monotonic()
 
     def stream(self, path):
         """The events of a watch, until the server ends it; then the client is used up."""
