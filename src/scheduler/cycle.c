@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "dialect/dialect.h"
 #include "engine/engine.h"
-#include "scheduler/lookup.h"
 #include "scheduler/meters.h"
 #include "scheduler/preempt.h"
 
@@ -50,13 +50,7 @@ static void launch(struct scheduler *s, struct task *task, const struct wish *wi
 	uint32_t number;
 
 	task_spec(task, wish, &spec);
-	int rc = engine_place(s->engine, &spec, &wish->request, d, &number);
-	if (rc == 0 && wish->workload && wish->index != WISH_INDEX_NONE) {
-		rc = lookup_take_index(s->lookup, wish->workload, wish->index, task->uid);
-		if (rc < 0)
-			task_unassume(s, task);
-	}
-	if (rc < 0) {
+	if (engine_place(s->engine, &spec, &wish->request, d, &number) < 0) {
 		/* The lock of another of this very pod is booked, or memory is short. */
 		pending_failed(s->pending, &task->unit.item, now_ms(s));
 		return;
@@ -153,6 +147,11 @@ static void decide(struct scheduler *s, struct task *task, struct wish *wish, co
 	if (!task->learned)
 		engine_arrived(s->engine, &wish->request);
 	task->learned = true;
+	if (task_take_index(s, task, wish) < 0) {
+		pending_failed(s->pending, &task->unit.item, now_ms(s));
+		wish_release(s->cluster, wish);
+		return;
+	}
 	if (task->nominated_before && decide_as_before(s, task, wish, version)) {
 		wish_release(s->cluster, wish);
 		return;
@@ -179,6 +178,13 @@ static bool is_taken(struct scheduler *s, struct task *task)
 	return true;
 }
 
+/* A node or GPU of its line that is not there may come; its siblings have other lines. */
+static void wrong_index(struct scheduler *s, struct task *task, int rc, const struct wish *wish)
+{
+	if (rc != -ENOENT || task_take_index(s, task, wish) < 0)
+		task_drop_index(s, task);
+}
+
 static void decide_task(struct scheduler *s, struct task *task)
 {
 	struct err err = ERR_INIT;
@@ -193,6 +199,7 @@ static void decide_task(struct scheduler *s, struct task *task)
 	}
 	if (rc < 0) {
 		meters_wrong(s->meters, rc == -ENOMEM ? METERS_ERROR : METERS_UNSCHEDULABLE);
+		wrong_index(s, task, rc, &wish);
 		refuse_wrong(s, task, rc, &err);
 		return;
 	}
@@ -201,6 +208,7 @@ static void decide_task(struct scheduler *s, struct task *task)
 		struct gang *gang = gangs_get(s, wish.gang.name);
 
 		unit_waits_no_more(s, &task->unit);
+		task_drop_index(s, task);
 		if (!gang || gang_join(s, gang, task, &wish) < 0)
 			pending_failed(s->pending, &task->unit.item, now_ms(s));
 	} else if (!is_taken(s, task)) {

@@ -14,7 +14,6 @@
 #include "dialect/dialect.h"
 #include "engine/gang.h"
 #include "engine/rules.h"
-#include "scheduler/lookup.h"
 #include "scheduler/meters.h"
 #include "scheduler/preempt.h"
 
@@ -110,15 +109,8 @@ static void muster_done(struct muster *m)
 {
 	for (uint32_t i = 0; i < m->count; i++)
 		if (!m->tasks[i]->flight)
-			lookup_drop_index(m->scheduler->lookup, m->tasks[i]->uid);
+			task_drop_index(m->scheduler, m->tasks[i]);
 	vec_done(&m->placed);
-}
-
-/* The next one that is read gets another. */
-static void take_index(struct scheduler *s, const struct task *task, const struct wish *wish)
-{
-	if (wish->workload && wish->index != WISH_INDEX_NONE)
-		lookup_take_index(s->lookup, wish->workload, wish->index, task->uid);
 }
 
 static bool is_of(const struct gang *gang, const struct wish *wish)
@@ -158,7 +150,7 @@ static bool read_member(struct muster *m, struct task *task)
 		task_requeue(s, task, false);
 		return false;
 	}
-	take_index(s, task, &wish);
+	task_take_index(s, task, &wish); /* the next one that is read gets another */
 	rc = gang_note(s, task, &wish);
 	wish_release(s->cluster, &wish);
 	if (rc < 0)
@@ -284,7 +276,7 @@ static struct flight *fly(struct scheduler *s, struct task *task, const struct d
 	struct wish wish;
 
 	if (task_read(s, task, &wish, &version, &err) == 0) {
-		take_index(s, task, &wish);
+		task_take_index(s, task, &wish);
 		if (is_as_read(s->cluster, task, &wish)) {
 			book_subject(s, task, &wish);
 			f = flight_new(s, task, &wish, d, version, &err);

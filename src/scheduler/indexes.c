@@ -11,16 +11,12 @@
 /* Names of workloads are cut at 1023 bytes where they are made. */
 #define KEY_MAX 1088
 
-struct index_pod {
-	struct index_entry *entries;
-	char uid[];
-};
-
 struct index_entry {
-	struct index_entry *of_pod; /* the next of the same pod */
-	struct index_entry *of_key; /* the next that has the same index */
-	uint32_t len;
-	char key[];
+	struct index_entry *next; /* of those that have the same */
+	const char *uid;	  /* in `text`, behind the key */
+	uint32_t index;
+	uint32_t len; /* of the key */
+	char text[];
 };
 
 static size_t make_key(char key[KEY_MAX], const char *workload, uint32_t index)
@@ -30,8 +26,14 @@ static size_t make_key(char key[KEY_MAX], const char *workload, uint32_t index)
 	return n < 0 ? 0 : MIN((size_t)n, (size_t)KEY_MAX - 1);
 }
 
+static const char *workload_of(const struct index_entry *e)
+{
+	return strchr(e->text, ' ') + 1;
+}
+
 void indexes_init(struct indexes *set, uint64_t seed)
 {
+	*set = (struct indexes){ 0 };
 	map_init(&set->by_key, seed);
 	map_init(&set->by_uid, seed);
 }
@@ -40,119 +42,120 @@ void indexes_done(struct indexes *set)
 {
 	struct map_entry entry;
 
-	for (uint32_t at = 0; map_next(&set->by_uid, &at, &entry);) {
-		struct index_pod *pod = entry.value;
-
-		for (struct index_entry *e = pod->entries, *next; e; e = next) {
-			next = e->of_pod;
-			free(e);
-		}
-		free(pod);
-	}
+	for (uint32_t at = 0; map_next(&set->by_uid, &at, &entry);)
+		free(entry.value);
 	map_done(&set->by_key);
 	map_done(&set->by_uid);
 }
 
-bool indexes_taken(const struct indexes *set, const char *workload, uint32_t index)
+static struct index_entry *entry_of(const struct indexes *set, const char *uid)
+{
+	return map_get(&set->by_uid, uid, strlen(uid));
+}
+
+bool indexes_taken(const struct indexes *set, const char *workload, uint32_t index,
+		   const char *reader)
 {
 	char key[KEY_MAX];
+	const struct index_entry *first =
+		map_get(&set->by_key, key, make_key(key, workload, index));
 
-	return map_get(&set->by_key, key, make_key(key, workload, index)) != NULL;
+	return first && (first->next || !reader || strcmp(first->uid, reader) != 0);
 }
 
-static struct index_pod *pod_get(struct indexes *set, const char *uid)
+bool indexes_wanted(const struct indexes *set, const char *workload, uint32_t index,
+		    const char *uid)
 {
-	size_t len = strlen(uid);
-	struct index_pod *pod = map_get(&set->by_uid, uid, len);
+	const struct index_entry *e = entry_of(set, uid);
 
-	if (pod)
-		return pod;
-	pod = calloc(1, sizeof(*pod) + len + 1);
-	if (!pod)
+	return !e || (e->index >= index && strcmp(workload_of(e), workload) == 0);
+}
+
+static struct index_entry *entry_new(const char *workload, uint32_t index, const char *uid)
+{
+	char key[KEY_MAX];
+	size_t len = make_key(key, workload, index), uid_size = strlen(uid) + 1;
+	struct index_entry *e = calloc(1, sizeof(*e) + len + 1 + uid_size);
+
+	if (!e)
 		return NULL;
-	memcpy(pod->uid, uid, len);
-	if (map_put(&set->by_uid, pod->uid, len, pod) == 0)
-		return pod;
-	free(pod);
-	return NULL;
+	e->index = index;
+	e->len = (uint32_t)len;
+	memcpy(e->text, key, len);
+	e->uid = memcpy(e->text + len + 1, uid, uid_size);
+	return e;
 }
 
-static void pod_forget(struct indexes *set, struct index_pod *pod)
+/* Second of those that have the index: the map's key is the memory of the first. */
+static int link_key(struct indexes *set, struct index_entry *e)
 {
-	if (pod->entries)
-		return;
-	map_del(&set->by_uid, pod->uid, strlen(pod->uid));
-	free(pod);
+	struct index_entry *first = map_get(&set->by_key, e->text, e->len);
+
+	if (!first)
+		return map_put(&set->by_key, e->text, e->len, e);
+	e->next = first->next;
+	first->next = e;
+	return 0;
 }
 
-/* First of those that have the index.  The map's key is the memory of the first. */
-static int entry_link(struct indexes *set, struct index_entry *e)
+static void unlink_key(struct indexes *set, struct index_entry *e)
 {
-	struct index_entry *first = map_get(&set->by_key, e->key, e->len);
-
-	if (first) {
-		e->of_key = first->of_key;
-		first->of_key = e;
-		return 0;
-	}
-	return map_put(&set->by_key, e->key, e->len, e);
-}
-
-static void entry_unlink(struct indexes *set, struct index_entry *e)
-{
-	struct index_entry *first = map_get(&set->by_key, e->key, e->len);
+	struct index_entry *first = map_get(&set->by_key, e->text, e->len);
 
 	if (first != e) {
-		while (first->of_key != e)
-			first = first->of_key;
-		first->of_key = e->of_key;
+		while (first->next != e)
+			first = first->next;
+		first->next = e->next;
 		return;
 	}
-	map_del(&set->by_key, e->key, e->len);
+	map_del(&set->by_key, e->text, e->len);
 	/* One entry has just left the map: there is room. */
-	if (e->of_key && map_put(&set->by_key, e->of_key->key, e->len, e->of_key) < 0)
+	if (e->next && map_put(&set->by_key, e->next->text, e->len, e->next) < 0)
 		abort();
+}
+
+static int add(struct indexes *set, struct index_entry *e)
+{
+	if (link_key(set, e) < 0)
+		return -ENOMEM;
+	if (map_put(&set->by_uid, e->uid, strlen(e->uid), e) == 0)
+		return 0;
+	unlink_key(set, e);
+	return -ENOMEM;
+}
+
+static void tell(const struct indexes *set, const struct index_entry *e)
+{
+	if (set->moved)
+		set->moved(set->context, workload_of(e), e->index);
 }
 
 int indexes_take(struct indexes *set, const char *workload, uint32_t index, const char *uid)
 {
-	char key[KEY_MAX];
-	size_t len = make_key(key, workload, index);
-	struct index_pod *pod = pod_get(set, uid);
+	const struct index_entry *had = entry_of(set, uid);
 	struct index_entry *e;
 
-	if (!pod)
-		return -ENOMEM;
-	for (e = pod->entries; e; e = e->of_pod)
-		if (e->len == len && memcmp(e->key, key, len) == 0)
-			return 0;
-	e = calloc(1, sizeof(*e) + len + 1);
-	if (e) {
-		memcpy(e->key, key, len);
-		e->len = (uint32_t)len;
-	}
-	if (!e || entry_link(set, e) < 0) {
+	if (had && had->index == index && strcmp(workload_of(had), workload) == 0)
+		return 0;
+	e = entry_new(workload, index, uid);
+	indexes_drop(set, uid);
+	if (!e || add(set, e) < 0) {
 		free(e);
-		pod_forget(set, pod);
 		return -ENOMEM;
 	}
-	e->of_pod = pod->entries;
-	pod->entries = e;
+	if (indexes_taken(set, workload, index, uid))
+		tell(set, e);
 	return 0;
 }
 
 void indexes_drop(struct indexes *set, const char *uid)
 {
-	struct index_pod *pod = map_get(&set->by_uid, uid, strlen(uid));
+	struct index_entry *e = entry_of(set, uid);
 
-	if (!pod)
+	if (!e)
 		return;
-	while (pod->entries) {
-		struct index_entry *e = pod->entries;
-
-		pod->entries = e->of_pod;
-		entry_unlink(set, e);
-		free(e);
-	}
-	pod_forget(set, pod);
+	map_del(&set->by_uid, e->uid, strlen(e->uid));
+	unlink_key(set, e);
+	tell(set, e);
+	free(e);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* indexes.h - which live pod has which index of a map.
  *
- * Nothing is searched: an index is looked up by its workload and number, a pod's by its uid.
- * Two pods may have the same one for a while: one that goes and the one that replaces it.
+ * A pod has one at most.  Nothing is searched: an index is looked up by its workload and number,
+ * a pod's by its uid.  Two pods may have the same one for a while: one that goes and the one
+ * that replaces it, or two that different schedulers chose it for.
  */
 #ifndef GS_SCHEDULER_INDEXES_H
 #define GS_SCHEDULER_INDEXES_H
@@ -14,16 +15,27 @@
 
 struct indexes {
 	struct map by_key; /* "index workload" -> the first of those that have it */
-	struct map by_uid; /* -> struct index_pod */
+	struct map by_uid; /* -> struct index_entry */
+	/* May be NULL.  A pod has the index no more, or two have it now: what others of the
+	 * workload chose may not be what they would choose now. */
+	void (*moved)(void *context, const char *workload, uint32_t index);
+	void *context;
 };
 
 void indexes_init(struct indexes *set, uint64_t seed);
 void indexes_done(struct indexes *set);
 
-/* The pod has that index of the workload from now on.  0 (also if it has it), -ENOMEM. */
+/* The pod has that index of the workload from now on, and no other.  0 (also if it has it),
+ * -ENOMEM (it has none). */
 int indexes_take(struct indexes *set, const char *workload, uint32_t index, const char *uid);
-/* Forgets all of the pod's. */
+/* The pod has none.  Fine if it had none. */
 void indexes_drop(struct indexes *set, const char *uid);
-bool indexes_taken(const struct indexes *set, const char *workload, uint32_t index);
+/* Whether a pod other than `reader` (NULL: any pod) has it. */
+bool indexes_taken(const struct indexes *set, const char *workload, uint32_t index,
+		   const char *reader);
+/* Whether the pod would look at that index before it chose its own, or that is its own: also if
+ * it has none. */
+bool indexes_wanted(const struct indexes *set, const char *workload, uint32_t index,
+		    const char *uid);
 
 #endif

@@ -56,6 +56,7 @@ struct lookup {
 	struct shelf shelves[ARRAY_SIZE(sources)];
 	struct indexes indexes;
 	struct storage *storage;
+	const char *reader;	     /* uid of the pod that is being read, or NULL */
 	VEC(struct json_doc *) docs; /* found since the last reset */
 	uint64_t met;
 };
@@ -110,7 +111,7 @@ static bool index_taken(void *context, const char *workload, uint32_t index)
 	char map[LOOKUP_MAP_MAX];
 
 	lookup_map_name(workload, map);
-	return indexes_taken(&lookup->indexes, map, index);
+	return indexes_taken(&lookup->indexes, map, index, lookup->reader);
 }
 
 static void each(void *context, const char *kind, const char *class,
@@ -253,6 +254,8 @@ int lookup_new(const struct lookup_options *options, struct lookup **ret, struct
 						   .promised = promised,
 						   .owners_come = true };
 	indexes_init(&lookup->indexes, options->seed);
+	lookup->indexes.moved = options->index_moved;
+	lookup->indexes.context = options->context;
 	for (size_t i = 0; i < ARRAY_SIZE(sources) && rc == 0; i++)
 		rc = add_shelf(lookup, i, err);
 	if (rc == 0)
@@ -280,7 +283,16 @@ const struct dialect_lookup *lookup_dialect(struct lookup *lookup)
 {
 	storage_settle(lookup->storage);
 	lookup->met = 0;
+	lookup->reader = NULL;
 	return &lookup->dialect;
+}
+
+const struct dialect_lookup *lookup_dialect_of(struct lookup *lookup, const char *uid)
+{
+	const struct dialect_lookup *dialect = lookup_dialect(lookup);
+
+	lookup->reader = uid;
+	return dialect;
 }
 
 struct storage *lookup_storage(struct lookup *lookup)
@@ -293,6 +305,7 @@ void lookup_reset(struct lookup *lookup)
 	for (size_t i = 0; i < lookup->docs.len; i++)
 		json_doc_free(lookup->docs.items[i]);
 	lookup->docs.len = 0;
+	lookup->reader = NULL;
 }
 
 int lookup_take_index(struct lookup *lookup, const char *workload, uint32_t index, const char *uid)
@@ -311,6 +324,12 @@ int lookup_take_locked(struct lookup *lookup, const char *map, uint32_t index, c
 void lookup_drop_index(struct lookup *lookup, const char *uid)
 {
 	indexes_drop(&lookup->indexes, uid);
+}
+
+bool lookup_wants_index(const struct lookup *lookup, const char *map, uint32_t index,
+			const char *uid)
+{
+	return indexes_wanted(&lookup->indexes, map, index, uid);
 }
 
 const struct kube_object *lookup_claim(const struct lookup *lookup, const char *namespace,

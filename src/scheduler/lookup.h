@@ -4,7 +4,8 @@
  * Owns the caches of claims, pod groups, priority classes, owners and namespaces, and those of
  * volumes (storage.h).  A document that was found is valid until lookup_reset(), to be called
  * after each reading of a pod.  Also knows which live pod has which index of a map: workloads
- * without an index of their own (a Deployment) get the lowest that no live sibling has.
+ * without an index of their own (a Deployment) get the lowest that no live sibling has.  One
+ * that waits for the GPUs of its line has its index as one that runs has.
  */
 #ifndef GS_SCHEDULER_LOOKUP_H
 #define GS_SCHEDULER_LOOKUP_H
@@ -31,6 +32,9 @@ struct lookup_options {
 	/* An object of that kind came, changed or went: pods that name it are read again.
 	 * `kind` is "GpuClaim", "Job", "PersistentVolume" (storage_has()) ... */
 	void (*changed)(void *context, const char *kind, const char *namespace, const char *name);
+	/* May be NULL.  An index of the map is free, or two pods have it: those of whom
+	 * lookup_wants_index() says so are read again. */
+	void (*index_moved)(void *context, const char *map, uint32_t index);
 	void *context;
 };
 
@@ -39,6 +43,9 @@ int lookup_new(const struct lookup_options *options, struct lookup **ret, struct
 void lookup_free(struct lookup *lookup);
 
 const struct dialect_lookup *lookup_dialect(struct lookup *lookup);
+/* The same, to read the pod with that uid: its own index is not taken to itself.  `uid` is
+ * borrowed until lookup_reset(). */
+const struct dialect_lookup *lookup_dialect_of(struct lookup *lookup, const char *uid);
 void lookup_reset(struct lookup *lookup);
 /* Which objects were asked for since lookup_dialect(), whether they are there or not: a bit for
  * each, which some others share.  All of storage_has() have one. */
@@ -46,8 +53,7 @@ uint64_t lookup_met(const struct lookup *lookup);
 uint64_t lookup_bit(const char *kind, const char *name);
 struct storage *lookup_storage(struct lookup *lookup);
 
-/* The pod with that uid has the index; drop forgets all of the pod's (also before the pod is
- * read again: its own index must not look taken to it).  0, -ENOMEM. */
+/* The pod with that uid has the index, and no other; drop: it has none.  0, -ENOMEM. */
 int lookup_take_index(struct lookup *lookup, const char *workload, uint32_t index,
 		      const char *uid);
 void lookup_drop_index(struct lookup *lookup, const char *uid);
@@ -55,6 +61,9 @@ void lookup_drop_index(struct lookup *lookup, const char *uid);
 void lookup_map_name(const char *workload, char ret[LOOKUP_MAP_MAX]);
 /* The same for a pod of which there is only its lock. */
 int lookup_take_locked(struct lookup *lookup, const char *map, uint32_t index, const char *uid);
+/* Whether another reading might have the pod choose that index, or another than that. */
+bool lookup_wants_index(const struct lookup *lookup, const char *map, uint32_t index,
+			const char *uid);
 
 /* The claim's record in its cache, or NULL. */
 const struct kube_object *lookup_claim(const struct lookup *lookup, const char *namespace,

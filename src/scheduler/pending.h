@@ -39,9 +39,10 @@ enum pending_wake {
 	WAKE_SELF = 1 << 6,	/* the pod itself changed */
 	WAKE_LOCK = 1 << 7,	/* an entry of somebody else is gone */
 	WAKE_CONFIG = 1 << 8,
-	WAKE_ALL = (1 << 9) - 1,
+	WAKE_INDEX = 1 << 9, /* an index of a map is free, or another has it too: for pods only */
+	WAKE_ALL = (1 << 10) - 1,
 };
-#define WAKES 9
+#define WAKES 10
 
 enum pending_place { PENDING_OUT, PENDING_READY, PENDING_BACKOFF, PENDING_PARKED };
 

@@ -152,6 +152,8 @@ static void pod_bound(struct scheduler *s, const struct kube_object *pod,
 		task->bound = true;
 	} else if (task) {
 		ours = task->landed;
+		if (!ours) /* which one it has its decision says */
+			lookup_drop_index(s->lookup, pod->uid);
 		task_gone(s, task);
 	}
 	switch (residents_put(s->residents, pod, object)) {

@@ -113,6 +113,15 @@ static void explain(struct scheduler *s, const struct request *r, uint64_t hash)
 	refusal->epoch = s->epoch;
 }
 
+/* Those of another priority could have other victims, those of another map other lines. */
+static uint64_t class_of(const struct wish *wish, uint64_t hash)
+{
+	hash ^= (uint64_t)(uint32_t)wish->priority << 1 | wish->preempts;
+	if (wish->index_chosen)
+		hash ^= hash_bytes(wish->workload, strlen(wish->workload), 0);
+	return hash ? hash : 1;
+}
+
 void refuse_request(struct scheduler *s, struct task *task, const struct wish *wish,
 		    const char *more)
 {
@@ -121,10 +130,8 @@ void refuse_request(struct scheduler *s, struct task *task, const struct wish *w
 
 	explain(s, &wish->request, hash);
 	set_asked(s, task, &wish->request);
-	/* Those of another priority could have other victims. */
-	hash ^= (uint64_t)(uint32_t)wish->priority << 1 | wish->preempts;
-	pending_refused(s->pending, &task->unit.item, hash ? hash : 1, s->refusal.wakes,
-			now_ms(s));
+	pending_refused(s->pending, &task->unit.item, class_of(wish, hash),
+			s->refusal.wakes | (wish->index_chosen ? WAKE_INDEX : 0), now_ms(s));
 	strbuf_addf(&message, "%s%s%s", s->refusal.message.s, *more ? " " : "", more);
 	report_refused(s, task, message.s, hash_sentence(more, s->refusal.gist));
 }
@@ -135,8 +142,8 @@ void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct e
 {
 	uint32_t wakes = WAKES_WRONG;
 
-	if (rc == -ENOSPC)
-		wakes |= WAKE_POD_LEFT;
+	if (rc == -ENOSPC || rc == -ENOENT)
+		wakes |= WAKE_INDEX;
 	if (rc == -E2BIG) /* it is booked and taken back, which frees volumes too */
 		wakes &= ~(uint32_t)WAKE_VOLUME;
 	set_asked(s, task, NULL);

@@ -208,6 +208,30 @@ static void object_changed(void *context, const char *kind, const char *namespac
 	scheduler_kick(s);
 }
 
+/* An index of a map. */
+struct line {
+	const struct lookup *lookup;
+	const char *map;
+	uint32_t index;
+};
+
+static bool wants_line(void *context, struct pending_item *item)
+{
+	const struct line *line = context;
+
+	return lookup_wants_index(line->lookup, line->map, line->index,
+				  task_of(unit_of(item))->uid);
+}
+
+static void index_moved(void *context, const char *map, uint32_t index)
+{
+	struct scheduler *s = context;
+	struct line line = { s->lookup, map, index };
+
+	pending_event(s->pending, WAKE_INDEX, now_ms(s), wants_line, &line);
+	scheduler_kick(s);
+}
+
 static const struct kube_object *find_claim(void *context, const char *namespace, const char *name)
 {
 	const struct scheduler *s = context;
@@ -397,6 +421,7 @@ static int start_caches(struct scheduler *s, struct err *err)
 					 .log = s->log,
 					 .seed = rng_next(&s->rng),
 					 .changed = object_changed,
+					 .index_moved = index_moved,
 					 .context = s };
 	struct claims_options claims = { .client = s->client,
 					 .clock = s->clock,

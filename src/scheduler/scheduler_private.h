@@ -161,6 +161,10 @@ void pods_look_again(struct scheduler *s, const char *namespace, const char *nam
  * not there (any more); else as dialect_read(). */
 int task_read(struct scheduler *s, struct task *task, struct wish *ret, const char **version,
 	      struct err *err);
+/* The index of a map that it was read with is its own from now on, while it waits too: siblings
+ * get others.  What a lock of another scheduler says that it has stands.  0, -ENOMEM. */
+int task_take_index(struct scheduler *s, const struct task *task, const struct wish *wish);
+void task_drop_index(struct scheduler *s, const struct task *task);
 
 /* cycle.c */
 void cycle_run(struct scheduler *s);

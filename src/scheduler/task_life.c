@@ -68,6 +68,7 @@ void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool
 	if (task->flight || task->landed)
 		return; /* its Binding will be refused, and then it is looked at again */
 	if (held) {
+		task_drop_index(s, task);
 		preempt_cancel(s, task);
 		dequeue(s, task);
 		return;

@@ -257,6 +257,30 @@ TEST(a_free_index_is_looked_for_no_further_than_the_map_goes)
 	bench_done(&b);
 }
 
+TEST(whose_line_names_what_is_not_there_has_that_line)
+{
+	static const char *const lines[] = { "0=gamma:0\\n1=alpha:1", "0=beta:7\\n1=alpha:1" };
+	struct bench b;
+
+	bench_init(&b);
+	for (unsigned i = 0; i < ARRAY_SIZE(lines); i++) {
+		char pod[512];
+
+		snprintf(pod, sizeof(pod), POD("alone", "", "%s", "{containers: [{name: a}]}"),
+			 lines[i]);
+		CHECK_INT(bench_read(&b, pod), -ENOENT);
+		CHECK(b.wish.workload && b.wish.index_chosen);
+		CHECK_INT(b.wish.index, 0);
+	}
+	CHECK_INT(bench_read(&b,
+			     "kind: Pod\nmetadata: {name: alone, annotations: {"
+			     "gpu-scheduling-map: \"0=alpha:0\", gpu.scheduling/claim: none}}\n"
+			     "spec: {containers: [{name: a}]}\n"),
+		  -ENOENT);
+	CHECK(!b.wish.workload);
+	bench_done(&b);
+}
+
 TEST(maps_that_make_no_sense_are_refused_with_their_line)
 {
 	static const struct bad_pod rows[] = {

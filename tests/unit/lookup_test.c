@@ -229,18 +229,72 @@ TEST(an_index_is_taken_until_its_last_pod_drops_it)
 	close_all();
 }
 
-TEST(a_pod_drops_all_its_indexes_at_once)
+TEST(a_pod_has_one_index_at_most)
 {
 	struct indexes set;
 
 	indexes_init(&set, 1);
-	for (uint32_t i = 0; i < 100; i++)
-		CHECK(indexes_take(&set, i % 2 ? "a" : "b", i, "p") == 0);
 	CHECK(indexes_take(&set, "a", 1, "q") == 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		CHECK(indexes_take(&set, i % 2 ? "a" : "b", i, "p") == 0);
+		for (uint32_t j = 0; j < 100; j++) {
+			CHECK_INT(indexes_taken(&set, "a", j, NULL), j == 1 || (i % 2 && i == j));
+			CHECK_INT(indexes_taken(&set, "b", j, NULL), i % 2 == 0 && i == j);
+		}
+	}
 	indexes_drop(&set, "p");
-	for (uint32_t i = 0; i < 100; i++)
-		CHECK_INT(indexes_taken(&set, "a", i), i == 1);
+	CHECK(!indexes_taken(&set, "a", 99, NULL));
 	indexes_done(&set);
+}
+
+TEST(the_index_of_a_pod_is_not_taken_to_itself)
+{
+	const struct dialect_lookup *d;
+
+	open();
+	CHECK(lookup_take_index(lookup, "web", 0, "a") == 0);
+	CHECK(lookup_take_index(lookup, "web", 1, "b") == 0);
+	d = lookup_dialect_of(lookup, "a");
+	CHECK(!d->index_taken(d->context, "web", 0) && d->index_taken(d->context, "web", 1));
+	/* ... unless another has it, too. */
+	CHECK(lookup_take_index(lookup, "web", 0, "c") == 0);
+	CHECK(d->index_taken(d->context, "web", 0));
+	lookup_drop_index(lookup, "c");
+	CHECK(!d->index_taken(d->context, "web", 0));
+	lookup_reset(lookup);
+	CHECK(taken("web", 0));
+	close_all();
+}
+
+static void saw_moved(void *context, const char *map, uint32_t index)
+{
+	(void)context;
+	bench_saw("%s%s %u", bench.seen[0] ? ", " : "", map, index);
+}
+
+TEST(who_may_have_another_index_now_is_told)
+{
+	struct indexes set;
+
+	open();
+	indexes_init(&set, 1);
+	set.moved = saw_moved;
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK(indexes_take(&set, "web", i, (const char *[]){ "a", "b", "c" }[i]) == 0);
+	CHECK(indexes_take(&set, "web", 1, "b") == 0);
+	CHECK_STR(bench_seen(), "");
+	indexes_drop(&set, "a");
+	CHECK_STR(bench_seen(), "web 0");
+	CHECK(indexes_take(&set, "web", 0, "c") == 0);
+	CHECK_STR(bench_seen(), "web 2");
+	CHECK(indexes_take(&set, "web", 0, "other") == 0);
+	CHECK_STR(bench_seen(), "web 0");
+	/* It has 0, and somebody else does, too; 1 has an index behind it; so has whoever has none. */
+	CHECK(indexes_wanted(&set, "web", 0, "c") && indexes_wanted(&set, "web", 0, "b"));
+	CHECK(indexes_wanted(&set, "web", 7, "nobody"));
+	CHECK(!indexes_wanted(&set, "web", 2, "b") && !indexes_wanted(&set, "we", 0, "b"));
+	indexes_done(&set);
+	close_all();
 }
 
 TEST_MAIN()

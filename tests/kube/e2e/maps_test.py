@@ -10,7 +10,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
-from harness.check import check, equal, test  # noqa: E402
+from harness.check import check, equal, eventually, test  # noqa: E402
 from harness.scene import (  # noqa: E402
     ADMIN,
     MERGE,
@@ -30,6 +30,7 @@ from harness.scene import (  # noqa: E402
 from harness.scheduler import (  # noqa: E402
     create,
     delete_pod,
+    get_pod,
     gpus_of,
     make_pod,
     pod_object,
@@ -99,6 +100,77 @@ def pods_of_a_deployment_have_the_lowest_free_index():
         gone = next(name for name in names if place(name) == ("gpu-1", [1]))
         delete_pod(gone)
         equal(place("serve-5d9c-00000"), ("gpu-1", [1]), "the index that became free")
+
+
+def serve(lines, names):
+    """Pods of a Deployment with that map."""
+    deployment = make_owner("Deployment", "serve", annotations={MAP: lines}, replicas=len(names))
+    owner = make_owner("ReplicaSet", "serve-5d9c", owner=deployment, replicas=len(names))
+    for name in names:
+        make_pod(name, owners=[owner], labels={"app": "serve"})
+
+
+def bound_of(names):
+    """Those of them that are bound now."""
+    return [name for name in names if get_pod(name)["spec"].get("nodeName")]
+
+
+@test
+def a_busy_line_of_a_deployment_stops_one_pod_and_not_its_siblings():
+    with scene():
+        pinned("busy-0", "0=gpu-0:0\n")
+        wait_bound("busy-0")
+        names = [f"serve-5d9c-{one}" for one in ("aaaaa", "bbbbb", "ccccc")]
+        serve("0=gpu-0:0\n1=gpu-1:1\n2=gpu-2:2\n", names)
+        eventually(lambda: len(bound_of(names)) == 2, "the lines that are free have their pods")
+        bound = bound_of(names)
+        waits = next(name for name in names if name not in bound)
+        equal(sorted(place(name) for name in bound), [("gpu-1", [1]), ("gpu-2", [2])])
+        wait_message(waits, "requested GPU ids were in use")
+        make_pod("serve-5d9c-ddddd", owners=get_pod(waits)["metadata"]["ownerReferences"])
+        wait_message("serve-5d9c-ddddd", "has no line for pod index 3")
+        delete_pod("busy-0")
+        equal(place(waits), ("gpu-0", [0]))
+        unbound("serve-5d9c-ddddd")
+
+
+@test
+def a_line_whose_node_is_not_there_stops_one_pod_and_not_its_siblings():
+    with scene():
+        names = [f"serve-5d9c-{one}" for one in ("aaaaa", "bbbbb", "ccccc")]
+        serve("0=late:3\n1=gpu-1:8\n2=gpu-2:2\n", names)
+        eventually(lambda: bound_of(names), "the line that is there has its pod")
+        (bound,) = bound_of(names)
+        equal(place(bound), ("gpu-2", [2]))
+        with extra_node("late", gpus=4):
+            eventually(lambda: len(bound_of(names)) == 2, "the node that came has its pod")
+            (other,) = [name for name in bound_of(names) if name != bound]
+            equal(place(other), ("late", [3]))
+            (waits,) = [name for name in names if name not in (bound, other)]
+            wait_message(waits, "line 2: node gpu-1 has no GPU 8")
+
+
+@test
+def a_pod_that_waits_for_a_line_takes_one_that_is_free_before_it():
+    with scene():
+        for number in range(2):
+            pinned(f"busy{number}-0", f"0=gpu-{number}:{number}\n")
+            wait_bound(f"busy{number}-0")
+        serve("0=gpu-0:0\n1=gpu-1:1\n", ["serve-5d9c-aaaaa"])
+        wait_message("serve-5d9c-aaaaa", "requested GPU ids were in use")
+        owners = get_pod("serve-5d9c-aaaaa")["metadata"]["ownerReferences"]
+        make_pod("serve-5d9c-bbbbb", owners=owners)
+        wait_message("serve-5d9c-bbbbb", "requested GPU ids were in use")
+        make_pod("serve-5d9c-ccccc", owners=owners)
+        wait_message("serve-5d9c-ccccc", "has no line for pod index 2")
+        # Nothing runs that leaves, and yet there is a line for the others.
+        delete_pod("serve-5d9c-aaaaa")
+        wait_message("serve-5d9c-ccccc", "requested GPU ids were in use")
+        delete_pod("busy0-0")
+        names = ["serve-5d9c-bbbbb", "serve-5d9c-ccccc"]
+        eventually(lambda: bound_of(names), "the line that is free has a pod")
+        delete_pod("busy1-0")
+        equal(sorted(place(name) for name in names), [("gpu-0", [0]), ("gpu-1", [1])])
 
 
 @test
