@@ -121,13 +121,9 @@ static bool is_of(const struct gang *gang, const struct wish *wish)
 static void read_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err)
 {
 	gang_note_wrong(s, task);
-	if (rc == -E2BIG)
-		report_waits(s, task, "its gang has more kinds of members than are possible",
-			     false);
-	else if (rc == -ESRCH)
-		report_hopes(s, task, err->text);
-	else if (err->text[0])
-		report_waits(s, task, err->text, rc == -ENOMEM);
+	report_wrong(s, task, rc,
+		     rc == -E2BIG ? "its gang has more kinds of members than are possible"
+				  : err->text);
 }
 
 /* One member, anew: in, or out. */
@@ -263,7 +259,7 @@ static void too_big(struct scheduler *s, struct task *task, const struct err *er
 {
 	gang_note_wrong(s, task);
 	task->read = true;
-	report_waits(s, task, err->text, false);
+	report_wrong(s, task, -E2BIG, err->text);
 }
 
 /* A member that the engine has placed; NULL: it cannot start, and is wrong by now or tries again

@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "engine/explain.h"
-#include "scheduler/claims.h"
 #include "scheduler/scheduler_private.h"
 
 /* Whatever it waits for, it is looked at again when it is changed itself, and when what it
@@ -152,12 +151,7 @@ void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct e
 		pending_failed(s->pending, &task->unit.item, now_ms(s));
 	else
 		pending_refused(s->pending, &task->unit.item, 0, wakes, now_ms(s));
-	if (rc == -ESRCH) { /* each kind comes on a stream of its own, and some are late */
-		report_hopes(s, task, err->text);
-		return;
-	}
-	report_waits(s, task, err->text, rc == -ENOMEM);
-	claims_waits(s->claims, task->uid, err->text, rc != -ENOMEM);
+	report_wrong(s, task, rc, err->text);
 }
 
 static void park_gang(struct scheduler *s, struct gang *gang, const struct request *r,

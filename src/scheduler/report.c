@@ -225,6 +225,17 @@ void report_hopes(struct scheduler *s, struct task *task, const char *why)
 	tell_at(s, task, now_ms(s) + HOPES_MS);
 }
 
+void report_wrong(struct scheduler *s, struct task *task, int rc, const char *why)
+{
+	if (rc == -ESRCH) { /* each kind comes on a stream of its own, and some are late */
+		report_hopes(s, task, why);
+		return;
+	}
+	report_waits(s, task, why, rc == -ENOMEM);
+	if (*why)
+		claims_waits(s->claims, task->uid, why, rc != -ENOMEM);
+}
+
 void report_over(struct scheduler *s, struct task *task)
 {
 	if (!task->hopes)

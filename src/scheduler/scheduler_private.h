@@ -225,6 +225,9 @@ void report_waits(struct scheduler *s, struct task *task, const char *why, bool 
 void report_refused(struct scheduler *s, struct task *task, const char *message, uint64_t gist);
 /* As report_waits(), of what is likely over in a moment: told if it is not. */
 void report_hopes(struct scheduler *s, struct task *task, const char *why);
+/* It could not be read, or never be bound as it is: its claim has failed.  `rc` is of
+ * dialect_read() or flight_new(). */
+void report_wrong(struct scheduler *s, struct task *task, int rc, const char *why);
 /* That is over: what has not been told is not. */
 void report_over(struct scheduler *s, struct task *task);
 /* `gpus` says which of the node's it has; NULL: none. */

@@ -27,6 +27,7 @@ from harness.scene import (  # noqa: E402
     scene,
     the_scheduler,
     unbound,
+    wait_claim,
 )
 from harness.scheduler import (  # noqa: E402
     create,
@@ -436,6 +437,23 @@ def a_gang_that_shrinks_its_claim_fits():
         body = {"spec": {"devices": {"count": 4}}}
         equal(ADMIN.request("PATCH", path, body, MERGE).code, 200)
         nodes_of(*(f"huge-{n}" for n in range(5)))
+
+
+@test
+def a_claim_that_its_gang_cannot_have_has_failed():
+    path = "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims/wrong"
+    with scene():
+        make_claim("wrong", {"count": 8}, gangRef="wrong", gangMinMembers=5)
+        for number in range(5):
+            claimed(f"wrong-{number}", "wrong", gpus=8)
+        wait_message("wrong-0", "gang")
+        wait_claim("wrong", "Pending")
+        for count, phase in ((4, "Failed"), (8, "Pending")):
+            body = {"spec": {"devices": {"count": count}}}
+            equal(ADMIN.request("PATCH", path, body, MERGE).code, 200)
+            status = wait_claim("wrong", phase)
+            found = "GpuClaim wrong asks for 4" in status.get("message", "")
+            equal(found, phase == "Failed", str(status))
 
 
 if __name__ == "__main__":
