@@ -80,7 +80,8 @@ int pod_source_read(const struct json *pod, const struct dialect_lookup *lookup,
  * not there (yet), or a volume of it is not ready (if that is the node or a GPU of its line of a
  * map, ret->workload and ret->index say which line, else workload is NULL); -ESRCH likewise one that owns it, which may
  * say what it asks for; -ENOSPC other pods have all the lines of
- * its map; -EAGAIN it has scheduling gates; -ENOTSUP a rule that is not understood; -ENOMEM. */
+ * its map; -EAGAIN it has scheduling gates; -ENOTSUP it asks in a way that is not
+ * supported; -ENOMEM. */
 int dialect_read(struct cluster *cluster, const struct dialect_lookup *lookup,
 		 const struct pod_source *source, struct arena *arena, struct wish *ret,
 		 struct err *err);

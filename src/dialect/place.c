@@ -100,6 +100,10 @@ int read_place(struct draft *d, struct err *err)
 		return read_tolerations(d, spec, err);
 	if (json_len(spec, "schedulingGates"))
 		return err_set(err, EAGAIN, "the pod waits for its scheduling gates");
+	if (json_len(spec, "resourceClaims")) /* nobody would allocate them: it could not start */
+		return err_set(err, ENOTSUP,
+			       "spec.resourceClaims (dynamic resource allocation) is not "
+			       "supported: ask for GPUs by limits or by a GpuClaim");
 	if (node && *node && (rc = draft_pin_node(d, node, "nodeName", err)) < 0)
 		return rc;
 	if ((rc = read_selector(d, spec, err)) < 0)

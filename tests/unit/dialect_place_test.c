@@ -134,6 +134,10 @@ TEST(malformed_rules_are_refused)
 		  "toleration: effect Sometimes is unknown", 0 },
 		{ POD("schedulingGates: [{name: g}]"), "the pod waits for its scheduling gates",
 		  EAGAIN },
+		{ POD("resourceClaims: [{name: gpu, resourceClaimName: gpu}]"),
+		  "spec.resourceClaims (dynamic resource allocation) is not supported: ask for "
+		  "GPUs by limits or by a GpuClaim",
+		  ENOTSUP },
 		{ POD("priorityClassName: none"), "PriorityClass none does not exist", ENOENT },
 		{ POD("priority: high"), "spec.priority is no whole number", 0 },
 		{ POD("priority: 3000000000"), "the priority 3000000000 is out of range", 0 },

@@ -33,6 +33,7 @@ TEST(gates_a_missing_node_and_a_missing_claim_do_not_hide_what_a_pod_takes)
 		       "kind: Pod\nmetadata: {name: p, uid: u, labels: {app: web},"
 		       " annotations: {gpu.scheduling/claim: nowhere}}\n"
 		       "spec: {nodeName: unknown, schedulingGates: [{name: g}], priority: 7,"
+		       " resourceClaims: [{name: g, resourceClaimName: g}],"
 		       " containers: [{name: c, ports: [{hostPort: 80}], resources:"
 		       " {requests: {cpu: 2, memory: 1Gi}, limits: {nvidia.com/gpu: 2}}}]}\n",
 		       -1) == 0);

@@ -15,12 +15,14 @@ from harness.scene import (  # noqa: E402
     ADMIN,
     CLAIMS,
     MERGE,
+    PODS,
     claim_status,
     claimed,
     decision,
     extra_node,
     label_node,
     make_claim,
+    nodes_of,
     play,
     report,
     scene,
@@ -33,6 +35,7 @@ from harness.scheduler import (  # noqa: E402
     delete_pod,
     gpus_of,
     make_pod,
+    pod_object,
     wait_bound,
     wait_message,
 )
@@ -272,6 +275,21 @@ def contradictions_are_told_and_mended():
         wait_message("none", "GpuClaim none: devices.count is missing")
         claimed("limits", "none", gpus=2)
         equal(len(gpus_of(wait_bound("limits"))), 2, "as many as the limits say")
+
+
+@test
+def claims_of_another_kind_are_refused_and_their_pods_counted():
+    dra = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    with scene():
+        make_pod("asks", resourceClaims=dra)
+        wait_message("asks", "spec.resourceClaims (dynamic resource allocation) is not supported")
+        pod = pod_object("other", resourceClaims=dra, gpus=8, nodeName="gpu-3")
+        pod["spec"]["schedulerName"] = "default-scheduler"
+        create(PODS.format("default"), pod)
+        for number in range(3):
+            make_pod(f"node-{number}", gpus=8)
+        equal(nodes_of(*(f"node-{n}" for n in range(3))), {"gpu-0", "gpu-1", "gpu-2"})
+        unbound("asks")
 
 
 @test
