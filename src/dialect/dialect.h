@@ -12,8 +12,8 @@
  *	    dialect_read(cluster, &lookup, &source, &arena, &wish, &err) == 0)
  *		engine_decide(engine, &wish.request, &decision);
  *
- * Models and resources that the pod mentions are interned in the cluster; labels and taints
- * that no node has are not, so read a pod again after nodes have changed.
+ * Labels and taints that no node has are not remembered by the cluster, of resources only some:
+ * so read a pod again after nodes have changed.
  */
 #ifndef GS_DIALECT_DIALECT_H
 #define GS_DIALECT_DIALECT_H

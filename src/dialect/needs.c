@@ -261,7 +261,7 @@ static int add_overhead(struct tallies *t, const struct json *spec, struct err *
 static int add_extended(struct draft *d, const char *name, int64_t amount, struct err *err)
 {
 	struct request *r = d->request;
-	uint32_t resource = cluster_resource(d->cluster, name);
+	uint32_t resource = cluster_resource_asked(d->cluster, name);
 
 	if (resource == UINT32_MAX)
 		return err_set(err, ENOMEM, "out of memory");

@@ -37,10 +37,10 @@ static const char *workload_name(const struct draft *d, const char *text)
 /* Those of them that share the GPUs of one map. */
 static uint32_t group_of(const struct draft *d, const char *text)
 {
-	const char *name = draft_printf(d, "%s/%016" PRIx64, d->wish->workload,
-					hash_bytes(text, strlen(text), 0));
+	const char *workload = d->wish->workload;
+	uint64_t hash = hash_bytes(workload, strlen(workload), 0);
 
-	return name ? cluster_intern(d->cluster, name) : UINT32_MAX;
+	return cluster_group(d->cluster, hash_bytes(text, strlen(text), hash));
 }
 
 /* The pod's own index, else the lowest that nobody holds; one past the map's last when all
@@ -293,8 +293,6 @@ static int apply(struct draft *d, const struct map_line *line, uint32_t group, s
 	int rc;
 
 	snprintf(who, sizeof(who), KEY_MAP " line %u", line->line);
-	if (group == UINT32_MAX)
-		return err_set(err, ENOMEM, "out of memory");
 	if ((rc = draft_pin_node(d, line->node, who, err)) < 0 ||
 	    (rc = check_ids(d, line, err)) < 0)
 		return rc;

@@ -239,6 +239,14 @@ static inline uint32_t cluster_resource(struct cluster *c, const char *name)
 	return cluster_intern(c, name);
 }
 
+/* The same for what a pod asks for.  Of names that no node ever had, as many are remembered as
+ * there may be slips; further ones are one resource, which no node has. */
+uint32_t cluster_resource_asked(struct cluster *c, const char *name);
+/* A number, not 0, for pods that share cards with nobody else, from a hash of what makes them
+ * one.  Nothing is remembered; that two have the same is a matter of luck, which the cluster's
+ * seed keeps anybody from trying. */
+uint32_t cluster_group(const struct cluster *c, uint64_t hash);
+
 /* 0; -EEXIST a node or a GPU of that name is there already; -EINVAL; -ENOMEM. */
 int cluster_node_add(struct cluster *c, const struct node_spec *spec, uint32_t *ret,
 		     struct err *err);

@@ -30,7 +30,7 @@ static uint64_t digest_gpu(const struct cluster *c, const struct gpu *g, uint64_
 				  hash_bytes(figures, sizeof(figures), seed));
 
 	sum = hash_text(cluster_string(c, g->uuid), sum);
-	sum = hash_text(cluster_string(c, g->group), sum);
+	sum = hash_bytes(&g->group, sizeof(g->group), sum);
 	return hash_text(cluster_model_name(c, g->model), sum);
 }
 

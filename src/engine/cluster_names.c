@@ -2,6 +2,8 @@
 /* cluster_names.c - numbers for strings, GPU models and adapters. */
 #include "engine/cluster_private.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,6 +85,25 @@ uint8_t cluster_hca(struct cluster *c, const char *name)
 		return UINT8_MAX;
 	c->hcas[c->hcas_count] = id;
 	return (uint8_t)c->hcas_count++;
+}
+
+uint32_t cluster_resource_asked(struct cluster *c, const char *name)
+{
+	uint32_t id = cluster_find(c, name);
+
+	if (id != UINT32_MAX)
+		return id;
+	if (c->strays == STRAYS_MAX)
+		return cluster_intern(c, "extended resource");
+	c->strays++;
+	return cluster_intern(c, name);
+}
+
+uint32_t cluster_group(const struct cluster *c, uint64_t hash)
+{
+	uint32_t group = (uint32_t)hash_bytes(&hash, sizeof(hash), c->config.seed);
+
+	return group ? group : 1;
 }
 
 const char *cluster_model_name(const struct cluster *c, uint16_t model)

@@ -31,6 +31,7 @@
 #define NODES_MAX    1000000u
 #define LOGGED_NODES 2048 /* of a domain whose steps are told block by block */
 #define RESOURCE_MAX (INT64_C(1) << 48)
+#define STRAYS_MAX   1024u
 
 enum change_kind { CHANGE_VOID, CHANGE_SLOT, CHANGE_BLOCK };
 
@@ -69,6 +70,7 @@ struct cluster {
 	uint32_t cordon_key; /* the taint that a cordoned node counts as having */
 	struct map string_ids;
 	VEC(char *) strings;
+	uint32_t strays;	    /* of them, resources that only pods have named */
 	uint32_t models[MODEL_MAX]; /* string numbers */
 	uint32_t models_count;
 	uint32_t hcas[HCA_MAX]; /* string numbers */

@@ -5,7 +5,7 @@
  * and requests that are equal form a class that is scored once (index.h).  So begin
  * with request_init(), which clears the padding too, and fill in what is asked.
  * Names (labels, models, resources) are numbers given out by the cluster: see
- * cluster_intern(), cluster_model(), cluster_resource().
+ * cluster_intern(), cluster_model(), cluster_resource_asked().
  *
  * Priority, name and gang are not part of it: they belong to the pod (struct pod_spec).
  */

@@ -436,9 +436,9 @@ TEST(only_pods_of_the_group_share_a_card_of_the_group)
 	struct request third = share(333, 0), other;
 
 	third.asks[0].mem_milli = 333;
-	third.asks[0].group = cluster_intern(engine_cluster(e), "map-1");
+	third.asks[0].group = cluster_group(engine_cluster(e), 1);
 	other = third;
-	other.asks[0].group = cluster_intern(engine_cluster(e), "map-2");
+	other.asks[0].group = cluster_group(engine_cluster(e), 2);
 	for (int i = 0; i < 3; i++)
 		pods[i] = put(e, (const char *[]){ "1", "2", "3" }[i], node, third);
 	CHECK_INT(cluster_pod(engine_cluster(e), pods[0])->holds[0].mem_mib, 16384 * 333 / 1000);

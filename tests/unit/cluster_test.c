@@ -489,6 +489,7 @@ TEST(strings_and_models_have_numbers)
 	CHECK_INT(cluster_model(c, "one-more"), UINT16_MAX);
 	CHECK_INT(cluster_model(c, "model-7"), 7);
 	CHECK_STR(cluster_model_name(c, 255), "model-255");
+	CHECK(cluster_group(c, 1) && cluster_group(c, 1) != cluster_group(c, 2));
 	CHECK_STR(cluster_model_name(c, MODEL_NONE), "");
 	CHECK_INT(cluster_model_free_milli(c, MODEL_NONE), 0);
 	engine_free(e);

@@ -131,6 +131,23 @@ TEST(pods_of_a_deployment_are_siblings_while_it_rolls)
 	bench_done(&b);
 }
 
+TEST(maps_are_not_remembered)
+{
+	struct bench b;
+
+	bench_init(&b);
+	uint32_t strings = cluster_intern(b.cluster, "before");
+	for (unsigned i = 0; i < 32; i++) {
+		char pod[512];
+
+		snprintf(pod, sizeof(pod), PLAIN("0=alpha:1\\n%u=alpha:1"), i + 1);
+		CHECK(bench_read(&b, pod) == 0);
+		CHECK(b.wish.request.asks[0].group != 0);
+	}
+	CHECK_INT(cluster_intern(b.cluster, "after"), strings + 1);
+	bench_done(&b);
+}
+
 TEST(limits_are_dealt_the_ids_in_their_order)
 {
 	struct bench b;

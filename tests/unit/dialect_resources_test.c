@@ -351,4 +351,32 @@ TEST(other_resources_are_counted_by_name)
 	bench_done(&b);
 }
 
+TEST(few_of_the_resources_that_no_node_has_are_remembered)
+{
+	struct bench b;
+
+	bench_init(&b);
+	uint32_t known = cluster_resource(b.cluster, "example.com/known");
+	for (unsigned i = 0; i < 4000; i++) {
+		char pod[256];
+
+		snprintf(pod, sizeof(pod), ONE("example.com/known: 1, example.com/slip-%u: 1"), i);
+		CHECK(bench_read(&b, pod) == 0);
+		CHECK_INT(b.wish.request.extended_count, 2);
+		CHECK_INT(b.wish.request.extended[0].resource, known);
+		CHECK(b.wish.request.extended[1].resource != known);
+		wish_release(b.cluster, &b.wish);
+		arena_reset(&b.arena);
+	}
+	CHECK(cluster_find(b.cluster, "example.com/slip-0") != UINT32_MAX);
+	CHECK_STR(cluster_string(b.cluster, b.wish.request.extended[1].resource),
+		  "extended resource");
+	CHECK(cluster_intern(b.cluster, "after") < 2000);
+	/* A node has it after all: who is read again finds it. */
+	known = cluster_resource(b.cluster, "example.com/slip-3999");
+	CHECK(bench_read(&b, ONE("example.com/slip-3999: 1")) == 0);
+	CHECK_INT(b.wish.request.extended[0].resource, known);
+	bench_done(&b);
+}
+
 TEST_MAIN()

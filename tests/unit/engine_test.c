@@ -152,7 +152,7 @@ TEST(nodes_are_told_apart_by_groups_and_by_tenants)
 	struct request grouped = share(500, 0);
 	uint32_t pods[3];
 
-	grouped.asks[0].group = cluster_intern(engine_cluster(e), "map");
+	grouped.asks[0].group = cluster_group(engine_cluster(e), 1);
 	pods[0] = put(e, "1", a, grouped);
 	pods[1] = put(e, "2", b, share(500, 0));
 	CHECK_STR(choice(e, share(500, 0)), "b");
