@@ -208,8 +208,10 @@ static void pod_unbound(struct scheduler *s, const struct kube_object *pod,
 			task_gone(s, task);
 		return;
 	}
-	if (!task)
+	if (!task) {
 		task = task_seen(s, pod);
+		locks_tell(s->locks, pod->uid); /* another may have been faster */
+	}
 	/* Who leads now nominates; we take it over when we do. */
 	if (task && !s->active && !task->nomination)
 		task->nominated_before = task->nomination_told = *view->nominated != '\0';

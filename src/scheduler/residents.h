@@ -34,6 +34,8 @@ struct residents_options {
 	uint64_t seed;
 	/* The number of a gang's name in the cluster (struct pod_spec.gang). */
 	uint32_t (*gang)(void *context, const char *namespace, const char *name);
+	/* The pod's record in its cache, or NULL: says of a guest with whom it shares. */
+	const struct kube_object *(*pod)(void *context, const char *namespace, const char *name);
 	void *context;
 };
 
@@ -80,7 +82,9 @@ void residents_know(struct residents *residents);
 void residents_guard(struct residents *residents);
 
 /* A lock of somebody else's whose pod is not bound: what it holds is booked under the pod's
- * uid until it is bound or the lock is gone.  Nothing if the engine has that pod. */
+ * uid until it is bound or the lock is gone.  Nothing if the engine has that pod.  That pods of
+ * one map share a card with nobody else is known if the cache has the pod: put it again when
+ * that comes. */
 int residents_put_guest(struct residents *residents, const char *node,
 			const struct lock_entry *entry);
 void residents_remove_guest(struct residents *residents, const char *uid);

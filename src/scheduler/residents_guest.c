@@ -7,15 +7,18 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "dialect/dialect.h"
 #include "engine/adopt.h"
 #include "engine/engine.h"
+#include "kube/object.h"
 #include "scheduler/lookup.h"
 #include "scheduler/residents_private.h"
 #include "wire/json.h"
 
 /* An entry, kept until its node comes: one piece of memory with its strings. */
 struct guest {
-	char *name;
+	const char *namespace, *name;
+	int64_t index; /* that it was given of a map, or POD_INDEX_NONE */
 	uint32_t holds_count;
 	struct decided_hold holds[];
 };
@@ -27,7 +30,7 @@ void guest_free(struct guest *guest)
 
 static size_t guest_size(const struct lock_entry *entry)
 {
-	size_t size = sizeof(struct guest) + strlen(entry->name) + 1;
+	size_t size = sizeof(struct guest) + strlen(entry->namespace) + strlen(entry->name) + 2;
 
 	for (uint32_t i = 0; i < entry->holds_count; i++) {
 		const struct lock_hold *hold = &entry->holds[i];
@@ -54,7 +57,9 @@ static struct guest *guest_new(const struct lock_entry *entry)
 
 	if (!guest)
 		return NULL;
+	guest->namespace = put(&text, entry->namespace);
 	guest->name = put(&text, entry->name);
+	guest->index = entry->map ? (int64_t)entry->map_index : POD_INDEX_NONE;
 	guest->holds_count = entry->holds_count;
 	for (uint32_t i = 0; i < entry->holds_count; i++) {
 		const struct lock_hold *from = &entry->holds[i];
@@ -68,6 +73,55 @@ static struct guest *guest_new(const struct lock_entry *entry)
 		to->mig_start = from->mig_start;
 	}
 	return guest;
+}
+
+/* What the pod asks for, as the cache has it, to be released.  False: nobody knows. */
+static bool guest_wish(struct residents *residents, const struct resident *r, struct wish *ret)
+{
+	const struct residents_options *o = &residents->options;
+	const struct kube_object *pod =
+		o->pod ? o->pod(o->context, r->guest->namespace, r->guest->name) : NULL;
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	struct pod_source source;
+
+	if (!pod || strcmp(pod->uid, r->uid) != 0 || kube_object_parse(pod, &doc) < 0)
+		return false;
+	const struct dialect_lookup *lookup = lookup_dialect(o->lookup);
+	int rc = pod_source_read(json_root(doc), lookup, &source, NULL);
+
+	if (rc == 0 && r->guest->index != POD_INDEX_NONE)
+		source.index = r->guest->index;
+	arena_reset(&residents->arena);
+	if (rc == 0)
+		rc = dialect_read_resident(residents->cluster, lookup, &source, &residents->arena,
+					   ret, NULL);
+	lookup_reset(o->lookup);
+	return rc == 0;
+}
+
+/* A lock does not say with whom its cards are shared: the pod's line of a map does. */
+static void find_groups(struct residents *residents, const struct resident *r,
+			struct assignment *known)
+{
+	struct wish wish;
+	bool shares = false;
+
+	for (uint16_t i = 0; i < known->count; i++)
+		shares |= known->holds[i].kind == ASK_SHARE;
+	if (!shares || !guest_wish(residents, r, &wish))
+		return;
+	for (uint16_t i = 0; i < known->count; i++) {
+		struct hold *hold = &known->holds[i];
+
+		for (unsigned j = 0; j < wish.request.asks_count; j++) {
+			const struct ask *ask = &wish.request.asks[j];
+
+			if (hold->kind == ASK_SHARE && ask->kind == ASK_SHARE &&
+			    (ask->pinned & gpuset_one(hold->gpu)))
+				hold->group = ask->group;
+		}
+	}
+	wish_release(residents->cluster, &wish);
 }
 
 int guest_book(struct residents *residents, struct resident *r)
@@ -86,6 +140,7 @@ int guest_book(struct residents *residents, struct resident *r)
 		return 0;
 	request_init(&request);
 	holds_of_decision(c, node, &decided, NULL, &known);
+	find_groups(residents, r, &known);
 	number = cluster_pod_find(c, r->uid);
 	if (number != POD_NONE && holds_equal(cluster_pod(c, number), &known))
 		return 0;

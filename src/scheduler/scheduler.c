@@ -232,6 +232,13 @@ static void index_moved(void *context, const char *map, uint32_t index)
 	scheduler_kick(s);
 }
 
+static const struct kube_object *find_pod(void *context, const char *namespace, const char *name)
+{
+	const struct scheduler *s = context;
+
+	return kube_cache_get(s->pods, namespace, name);
+}
+
 static const struct kube_object *find_claim(void *context, const char *namespace, const char *name)
 {
 	const struct scheduler *s = context;
@@ -453,6 +460,7 @@ static int start_caches(struct scheduler *s, struct err *err)
 					       .log = s->log,
 					       .seed = rng_next(&s->rng),
 					       .gang = gang_number,
+					       .pod = find_pod,
 					       .context = s };
 	return residents_new(&residents, &s->residents, err);
 }

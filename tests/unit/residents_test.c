@@ -40,6 +40,14 @@ static uint32_t gang(void *context, const char *namespace, const char *name)
 	return 77;
 }
 
+static struct kube_cache *pod_cache;
+
+static const struct kube_object *find_pod(void *context, const char *namespace, const char *name)
+{
+	(void)context;
+	return kube_cache_get(pod_cache, namespace, name);
+}
+
 static void open(void)
 {
 	struct err err = ERR_INIT;
@@ -57,14 +65,15 @@ static void open(void)
 	CHECK(budgets_new(&b, &budgets, &err) == 0);
 	CHECK(lookup_new(&l, &lookup, &err) == 0);
 	CHECK(inventory_new(&i, &inventory, &err) == 0);
-	CHECK(kube_caches_add(&bench.caches, &pods, NULL, &err) == 0);
+	CHECK(kube_caches_add(&bench.caches, &pods, &pod_cache, &err) == 0);
 	struct residents_options r = { .engine = bench.engine,
 				       .inventory = inventory,
 				       .lookup = lookup,
 				       .budgets = budgets,
 				       .log = &bench.log,
 				       .seed = 1,
-				       .gang = gang };
+				       .gang = gang,
+				       .pod = find_pod };
 	CHECK(residents_new(&r, &residents, &err) == 0);
 }
 
@@ -522,6 +531,41 @@ TEST(an_index_is_taken_that_somebody_else_has_locked)
 	CHECK_INT(next_index(map), 1);
 	residents_remove_guest(residents, "u-p");
 	CHECK_INT(next_index(map), 0);
+	close_all();
+}
+
+TEST(who_is_locked_by_a_map_shares_its_card_with_those_of_the_map)
+{
+	const struct lock_hold holds[] = {
+		{ .uuid = "G0", .core_milli = 500, .mem_mib = 40000 },
+		{ .uuid = "G1", .core_milli = 500, .mem_mib = 40000 },
+	};
+	char map[LOOKUP_MAP_MAX];
+	struct lock_entry entry = { .uid = "u-z",
+				    .namespace = "ml",
+				    .name = "z",
+				    .version = "1",
+				    .attempt = 5,
+				    .map = map,
+				    .map_index = 1,
+				    .holds = holds,
+				    .holds_count = 2 };
+
+	open_with_node();
+	next_index(map);
+	CHECK(residents_put_guest(residents, "a", &entry) == 0);
+	CHECK_INT(node()->gpus[1].use, GPU_SHARED);
+	CHECK_INT(node()->gpus[1].group, 0); /* nobody knows */
+	bench_put(KUBE_POD, SIBLING);
+	CHECK(residents_put_guest(residents, "a", &entry) == 0);
+	CHECK(node()->gpus[1].group != 0);
+	CHECK_INT(node()->gpus[0].group, 0); /* not of its line */
+	uint32_t group = node()->gpus[1].group;
+	bench_put(KUBE_POD, MAPPED("one", "0"));
+	CHECK_INT(gpus("one"), 1 << 1);
+	CHECK_INT(node()->gpus[1].group, group);
+	CHECK_INT(node()->gpus[1].tenants, 2);
+	residents_remove_guest(residents, "u-z");
 	close_all();
 }
 
