@@ -21,8 +21,10 @@ from harness.check import check, equal, eventually, main, test  # noqa: E402
 from harness.scene import OWNERS, decision, delete_all, make_owner  # noqa: E402
 from harness.scheduler import (  # noqa: E402
     Scheduler,
+    delete_pod,
     delete_pods,
     entries,
+    get_pod,
     install_kinds,
     make_pod,
     wait_bound,
@@ -140,15 +142,20 @@ def of_three_schedulers_with_locks_of_cards_one_dies_and_one_sleeps():
         race_with_losses(schedulers, SEED + 3)
 
 
-def race_for_lines(*options):
-    """Pods of one Deployment are divided between two schedulers, which both give them the lowest
-    line of its map that is free; each card is of two lines."""
+def make_lines():
+    """What owns the pods of a Deployment with a map; each card is of two lines."""
     lines = "\n".join(f"{line}=gpu-{line % 4}:{line // 8}" for line in range(LINES)) + "\n"
     for path in OWNERS.values():
         delete_all(path)
-    delete_pods()
     deployment = make_owner("Deployment", "serve", annotations={MAP: lines}, replicas=LINES)
-    owner = make_owner("ReplicaSet", "serve-5d9c", owner=deployment, replicas=LINES)
+    return make_owner("ReplicaSet", "serve-5d9c", owner=deployment, replicas=LINES)
+
+
+def race_for_lines(*options):
+    """Pods of one Deployment are divided between two schedulers, which both give them the lowest
+    line of its map that is free."""
+    delete_pods()
+    owner = make_lines()
     with Scheduler(*options, "--scheduler-name", "red") as red:
         with Scheduler(*options, "--scheduler-name", "blue") as blue:
             names = [f"serve-5d9c-{number:05}" for number in range(LINES)]
@@ -171,6 +178,26 @@ def two_schedulers_give_no_line_of_a_map_twice():
 def two_schedulers_with_locks_of_cards_give_no_line_of_a_map_twice():
     for _ in range(ROUNDS):
         race_for_lines("--locks", "gpu")
+
+
+@test
+def two_schedulers_leave_no_line_of_a_map_behind_one_that_is_busy():
+    names = [f"serve-5d9c-{number:05}" for number in range(LINES)]
+
+    def bound():
+        return [name for name in names if get_pod(name)["spec"].get("nodeName")]
+
+    with rivals(2) as schedulers:
+        make_pod("busy-0", annotations={MAP: "0=gpu-0:0"})
+        wait_bound("busy-0", timeout_s=60)
+        owner = make_lines()
+        for name in names:
+            make_pod(name, owners=[owner])
+        eventually(lambda: len(bound()) == LINES - 2, "the lines of the other cards are given")
+        delete_pod("busy-0")
+        indexes = [decision(wait_bound(name, timeout_s=60))["index"] for name in names]
+        equal(sorted(indexes), list(range(LINES)), "indexes")
+        print(f"# lock lost: {count(schedulers, 'lock lost')}", flush=True)
 
 
 if __name__ == "__main__":
