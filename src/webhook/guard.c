@@ -174,5 +174,7 @@ bool guard_ids_moved(const struct json *old, const struct json *object)
 		if (!is_same(json_get(old, "metadata", sources[i].part, sources[i].key),
 			     json_get(object, "metadata", sources[i].part, sources[i].key)))
 			return true;
-	return !same_owners(old, object);
+	return !is_same(json_get(old, "metadata", "generateName"),
+			json_get(object, "metadata", "generateName")) ||
+	       !same_owners(old, object);
 }

@@ -402,15 +402,19 @@ def ask_webhook(connection, pod, old=None):
     return answer["allowed"], answer.get("status", {}).get("message", "")
 
 
-def mapped_pod(random):
-    """A pod whose containers have the ids of its map, or wait for them."""
-    labels = {"apps.kubernetes.io/pod-index": random.choice(["0", "1"])}
+def mapped_pod(random, number):
+    """The pod u-<number>, whose containers have the ids of its map, or wait for them."""
+    index, labels = random.choice(["0", "1"]), {}
+    if random.random() < 0.3:
+        index = str(number)
+    else:
+        labels = {"apps.kubernetes.io/pod-index": index}
     entry = {"name": "CUDA_VISIBLE_DEVICES", "value": "2,3"}
     if random.random() < 0.2:
         path = "metadata.annotations['elasticgpu.io/container-a']"
         entry = {"name": entry["name"], "valueFrom": {"fieldRef": {"fieldPath": path}}}
-    line = f"{labels['apps.kubernetes.io/pod-index']}=n:3,2"
-    annotations = {"gpu-scheduling-map": "\n".join(["# map", line, "7=n:0"])}
+    lines = ["# map", f"{index}=n:3,2", "999=n:0"]
+    annotations = {"gpu-scheduling-map": "\n".join(lines)}
     spec = {**OURS, "containers": [{"name": "a", "env": [entry]}]}
     pod = {"metadata": {"annotations": annotations, "labels": labels}, "spec": spec}
     if random.random() < 0.2:
@@ -437,6 +441,7 @@ def change(random, pod):
         lambda: labels.update({"pod-template-hash": "x"}),
         lambda: labels.pop("apps.kubernetes.io/pod-index", None),
         lambda: pod["metadata"].update({"ownerReferences": [owner]}),
+        lambda: pod["metadata"].update({"generateName": random.choice(["u-", "v-"])}),
     ]
     for each in random.choices(changes, k=random.choice([1, 1, 2])):
         each()
@@ -446,7 +451,8 @@ def decide_updates(connection, random, count):
     """The same of pods that exist: what differs, and how many were allowed and refused."""
     scheduler, wrong, tally = As(ACCOUNT + "scheduler"), [], Counter()
     for number in range(count):
-        made = scheduler.post(pods("random"), complete(mapped_pod(random), "random", f"u-{number}"))
+        pod = complete(mapped_pod(random, number), "random", f"u-{number}")
+        made = scheduler.post(pods("random"), pod)
         equal(made.code, 201, str(made))
         pod = json.loads(json.dumps(made.json))
         change(random, pod)

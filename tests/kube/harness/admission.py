@@ -68,6 +68,7 @@ def _changed(case, namespace, old):
     pod = copy.deepcopy(old)
     for key in ("annotations", "labels"):
         pod["metadata"][key] = new["metadata"].get(key, {})
+    pod["metadata"]["generateName"] = case["pod"].get("metadata", {}).get("generateName", "")
     pod["status"].update(case["pod"].get("status", {}))
     if "ephemeralContainers" in new["spec"]:
         pod["spec"]["ephemeralContainers"] = new["spec"]["ephemeralContainers"]
@@ -81,6 +82,7 @@ def _ask(case, namespace, name):
     if not on:
         return user.post(path + DRY, complete(case["pod"], namespace, name))
     old = _existing(case, namespace, name)
+    name = old["metadata"]["name"]
     _, _, part = on.partition("/")
     try:
         if part == "binding":
