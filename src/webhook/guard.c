@@ -87,23 +87,25 @@ static bool is_own_field(const char *name, const char *path)
 }
 
 static bool is_allowed(const struct json *entry, const struct json *container,
-		       const uint32_t *given)
+		       const struct guard_allows *allows)
 {
-	const char *name = json_str(entry, "name"), *value = json_str(entry, "value");
+	const char *value = json_str(entry, "value");
 	const struct json *source = json_get(entry, "valueFrom");
+	bool cuda = strcmp(json_str(entry, "name"), VARIABLE_CUDA) == 0;
 
 	if (json_type(source) == JSON_OBJECT)
-		return is_own_field(json_str(container, "name"),
+		return (cuda || allows->nvidia) &&
+		       is_own_field(json_str(container, "name"),
 				    json_str(source, "fieldRef", "fieldPath"));
 	if (json_type(entry, "value") <= JSON_NULL)
 		return true;
 	if (!value)
 		return false;
-	return hides_all(value) ||
-	       (given && strcmp(name, VARIABLE_CUDA) == 0 && literal_is(*given, value));
+	return hides_all(value) || (cuda && allows->given && literal_is(*allows->given, value));
 }
 
-int guard_variables(const struct json *container, const uint32_t *given, struct err *err)
+int guard_variables(const struct json *container, const struct guard_allows *allows,
+		    struct err *err)
 {
 	struct json_iter iter = json_items(container, "env");
 	const struct json *entry;
@@ -113,7 +115,7 @@ int guard_variables(const struct json *container, const uint32_t *given, struct 
 		const char *name = json_str(entry, "name");
 		const char *own = json_str(container, "name");
 
-		if (!is_device_variable(name) || is_allowed(entry, container, given))
+		if (!is_device_variable(name) || is_allowed(entry, container, allows))
 			continue;
 		return err_set(err, EINVAL,
 			       "container %s: %s is not for users to set, the scheduler decides "

@@ -20,15 +20,23 @@ bool guard_is_decision(const char *key);
  * or the other way round; NULL: none. */
 const char *guard_decision_changed(const struct json *old, const struct json *object);
 
+/* What variables may say, where that depends. */
+struct guard_allows {
+	const uint32_t *given; /* the ids that the pod's map gives to it; NULL: none that count */
+	bool nvidia;	       /* the annotation's value is one that the NVIDIA runtime knows */
+};
+
 /* No variable of the container names devices but in one of these ways:
  *
- *	the value of the container's own annotation, which is the scheduler's word
+ *	the value of the container's own annotation, which is the scheduler's word: for CUDA,
+ *	and for the NVIDIA runtime only where `nvidia` says so.  Elsewhere it may count from 0
+ *	among the GPUs that are visible, and the runtime counts all of them
  *	"", "-1", "none", "void": no device at all
- *	CUDA_VISIBLE_DEVICES: the ids that the pod's map gives to it (NULL: it has none that
- *	counts)
+ *	CUDA_VISIBLE_DEVICES: the ids that are given
  *
  * 0, -EINVAL. */
-int guard_variables(const struct json *container, const uint32_t *given, struct err *err);
+int guard_variables(const struct json *container, const struct guard_allows *allows,
+		    struct err *err);
 
 /* Whether something changes from which the ids of a map follow: the map itself, the pod's
  * index, or that it counts at all. */

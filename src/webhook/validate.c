@@ -84,14 +84,17 @@ static int check_containers(const struct webhook_options *options, const struct 
 			    const struct pod_asks *asks, struct err *err)
 {
 	uint32_t gpus = 0;
-	const uint32_t *given = has_given(options, a->object, asks, &gpus) ? &gpus : NULL;
+	const struct guard_allows allows = {
+		.given = has_given(options, a->object, asks, &gpus) ? &gpus : NULL,
+		.nvidia = options->injection == INJECTION_ENV,
+	};
 	int rc = 0;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(container_lists); i++) {
 		struct json_iter iter = json_items(a->object, "spec", container_lists[i]);
 
 		for (const struct json *c; rc == 0 && (c = json_next(&iter));)
-			rc = guard_variables(c, given, err);
+			rc = guard_variables(c, &allows, err);
 	}
 	return rc;
 }
@@ -111,13 +114,15 @@ static bool had_ephemeral(const struct json *old, const char *name)
 
 /* Those that come; what is there cannot be changed any more.  Only of what would be refused
  * is it asked whether it was there: a pod may have thousands of both. */
-static int check_ephemeral(const struct admission *a, struct err *err)
+static int check_ephemeral(const struct webhook_options *options, const struct admission *a,
+			   struct err *err)
 {
+	const struct guard_allows allows = { .nvidia = options->injection == INJECTION_ENV };
 	struct json_iter iter = json_items(a->object, "spec", "ephemeralContainers");
 	int rc = 0;
 
 	for (const struct json *c; rc == 0 && (c = json_next(&iter));) {
-		rc = guard_variables(c, NULL, err);
+		rc = guard_variables(c, &allows, err);
 		if (rc < 0 && had_ephemeral(a->old, json_str(c, "name")))
 			rc = 0;
 	}
@@ -162,8 +167,8 @@ static int check_update(const struct webhook_options *options, const struct admi
 {
 	int rc;
 
-	if ((rc = check_decisions(options, a, err)) < 0 || (rc = check_ephemeral(a, err)) < 0 ||
-	    (rc = check_moved(options, a, err)) < 0)
+	if ((rc = check_decisions(options, a, err)) < 0 ||
+	    (rc = check_ephemeral(options, a, err)) < 0 || (rc = check_moved(options, a, err)) < 0)
 		return rc;
 	return check_map(a, err);
 }

@@ -135,6 +135,32 @@ TEST(ephemeral_containers_that_are_there_do_not_keep_others_out)
 	"{metadata: {" metadata "}, spec: {schedulerName: gpu-scheduler, containers: " \
 	"[{name: a, env: [{name: CUDA_VISIBLE_DEVICES, value: \"7\"}]}]}}"
 
+#define REFERS(list)                                                          \
+	"{spec: {containers: [{name: a}], " list ": [{name: b, env: [{name: " \
+	"NVIDIA_VISIBLE_DEVICES, valueFrom: {fieldRef: {fieldPath: "          \
+	"\"metadata.annotations['elasticgpu.io/container-b']\"}}}]}]}}"
+
+/* Elsewhere the annotation counts GPUs that are visible, and NVIDIA's runtime all of them. */
+TEST(the_nvidia_variable_refers_to_the_annotation_only_in_mode_env)
+{
+	struct stage s;
+	const struct stage_review created = { .object = REFERS("initContainers") };
+	const struct stage_review debugged = { .operation = "UPDATE",
+					       .subresource = "ephemeralcontainers",
+					       .object = REFERS("ephemeralContainers"),
+					       .old = POD("") };
+
+	stage_guards(&s);
+	for (int mode = INJECTION_UNKNOWN; mode <= INJECTION_ALL; mode++) {
+		int outcome = mode == INJECTION_ENV ? WEBHOOK_UNTOUCHED : WEBHOOK_REFUSED;
+
+		s.options.injection = (enum injection_mode)mode;
+		CHECK_INT(stage_run(&s, WEBHOOK_VALIDATE, &created), outcome);
+		CHECK_INT(stage_run(&s, WEBHOOK_VALIDATE, &debugged), outcome);
+	}
+	stage_done(&s);
+}
+
 /* They were there before the webhook was. */
 TEST(pods_with_devices_of_their_own_may_change_in_other_ways)
 {

@@ -24,6 +24,10 @@ What is replaced stands there as it stands here; tests/kube/e2e/chart_test.py fi
       (printf "gpu-scheduler-webhook.%s.svc" $namespace) $text -}}
 {{- $text = replace "['gpu-scheduler', 'topology-aware-scheduler']"
       (printf "['%s']" (join "', '" $root.Values.schedulerNames)) $text -}}
+{{- if eq $root.Values.webhook.injection "env" -}}
+{{- $text = replace "['CUDA_VISIBLE_DEVICES']" "['CUDA_VISIBLE_DEVICES', 'NVIDIA_VISIBLE_DEVICES']"
+      $text -}}
+{{- end -}}
 {{- $excluded := prepend $root.Values.excludedNamespaces "kube-system" -}}
 {{- $text = replace "values: [kube-system]" (printf "values: %s" (toJson $excluded)) $text -}}
 {{- $text -}}

@@ -139,6 +139,16 @@ def no_name_of_deploy_is_left_where_others_are_given():
 
 
 @test
+def the_policy_knows_the_mode_of_the_webhook():
+    """What the webhook sets in mode env is refused elsewhere."""
+    for mode in ("", "cdi", "env", "external", "all"):
+        text = template("gpu-scheduler", "--set", f"webhook.injection={mode}")
+        policy = objects(text)["ValidatingAdmissionPolicy", None, "gpu-scheduler-guard"]
+        found = {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+        equal("NVIDIA_VISIBLE_DEVICES" in found["refer"], mode == "env", mode)
+
+
+@test
 def every_kind_of_certificates_is_accepted_by_the_server():
     """Also where Helm sees no cluster, so knows nothing of the Secret."""
     for name in ("dry", "dry-locks"):
