@@ -17,14 +17,27 @@
 struct owners {
 	uint32_t count;
 	const struct json *items[POD_OWNERS_MAX];
+	const struct json *missing; /* the reference to the next one, or NULL */
 };
+
+/* For those who may not read owners. */
+static const struct json *find_none(void *context, const char *kind, const char *namespace,
+				    const char *name)
+{
+	(void)context;
+	(void)kind;
+	(void)namespace;
+	(void)name;
+	return NULL;
+}
 
 static struct owners owners_of(const struct admission *a, const struct dialect_lookup *lookup)
 {
+	static const struct dialect_lookup blind = { .find = find_none };
 	struct owners owners = { 0 };
 
-	if (lookup)
-		owners.count = pod_owners(a->object, a->namespace, lookup, owners.items, NULL);
+	owners.count = pod_owners(a->object, a->namespace, lookup ? lookup : &blind, owners.items,
+				  &owners.missing);
 	return owners;
 }
 
@@ -48,6 +61,14 @@ bool inherits(const struct admission *a, const struct dialect_lookup *lookup, co
 	const char *value;
 
 	return nearest(a, &owners, key, &value) != NULL;
+}
+
+bool may_inherit(const struct admission *a, const struct dialect_lookup *lookup, bool *unknown)
+{
+	struct owners owners = owners_of(a, lookup);
+
+	*unknown = owners.missing != NULL;
+	return owners.count || owners.missing;
 }
 
 /* The pod's part of its Job's GPUs.  False: there is no such number. */

@@ -13,6 +13,11 @@ struct ruling;
 /* Whether the scheduler will read that annotation from an owner, since the pod has none. */
 bool inherits(const struct admission *a, const struct dialect_lookup *lookup, const char *key);
 
+/* Whether it is owned by something of which the scheduler reads annotations: that may ask for GPUs,
+ * also after this, until the pod is bound.  `unknown`: one of them cannot be read here, or has not
+ * been heard of yet. */
+bool may_inherit(const struct admission *a, const struct dialect_lookup *lookup, bool *unknown);
+
 /* The annotations topology.scheduler/ of the nearest owner that has them are added to the
  * pod, where it has none of its own.  A Job's number of GPUs is the total of its pods: each
  * gets its part; if that does not come out even, a warning.  Whether one of them asks for

@@ -25,6 +25,7 @@ struct mutation {
 	const struct webhook_options *options;
 	const struct admission *a;
 	struct pod_asks asks;
+	bool maybe; /* it asks for nothing, but what owns it may: variables, which do no harm */
 	struct variables_input input;
 	struct ruling *ruling;
 };
@@ -85,12 +86,33 @@ static bool is_handled(const struct mutation *m)
 	       (m->options->other_schedulers && m->asks.limits);
 }
 
+/* An unfilled variable hides every GPU, which is right for a pod of ours that gets none.  A slot
+ * or a RuntimeClass could keep it from starting. */
+static bool is_possible(struct mutation *m)
+{
+	const struct webhook_options *options = m->options;
+	const char *withheld = options->injection == INJECTION_CDI ? RESOURCE_SLOT
+			       : options->runtime_class		   ? "RuntimeClass"
+								   : NULL;
+	bool unknown;
+
+	m->maybe = webhook_is_ours(options, m->asks.scheduler) &&
+		   may_inherit(m->a, options->lookup, &unknown);
+	if (m->maybe && unknown && withheld)
+		ruling_warn(
+			m->ruling,
+			"what owns the pod is not known to the webhook: if it asks for GPUs, ask "
+			"for them in its pod template, or containers get no %s",
+			withheld);
+	return m->maybe;
+}
+
 static void set_runtime_class(const struct mutation *m)
 {
 	const char *own = json_str(m->a->object, "spec", "runtimeClassName");
 	struct patch_path at = patch_key(patch_key(PATCH_ROOT, "spec"), "runtimeClassName");
 
-	if (!m->options->runtime_class || (own && *own))
+	if (!m->options->runtime_class || m->maybe || (own && *own))
 		return;
 	json_add_str(patch_set(&m->ruling->patch, at,
 			       json_get(m->a->object, "spec", "runtimeClassName")),
@@ -168,7 +190,7 @@ static void inject(const struct mutation *m, const struct json *container, struc
 	else
 		variables_make_none(&m->input, container, &variables);
 	env_patch(m->ruling, container, at, &variables);
-	if (m->options->injection == INJECTION_CDI)
+	if (m->options->injection == INJECTION_CDI && !m->maybe)
 		(gets ? add_slot : remove_slot)(patch, container, at);
 	patch_guard(patch, at, NULL);
 }
@@ -225,7 +247,7 @@ void webhook_mutate(const struct webhook_options *options, const struct admissio
 	look_at_owners(&m);
 	set_scheduler(&m);
 	warn_of_scheduler(&m);
-	if (!pod_asks_any(&m.asks) || !is_handled(&m))
+	if (pod_asks_any(&m.asks) ? !is_handled(&m) : !is_possible(&m))
 		return;
 	m.input = (struct variables_input){ .options = options, .claim = find_claim(&m) };
 	use_map(&m, ids);

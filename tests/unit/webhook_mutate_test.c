@@ -539,7 +539,7 @@ TEST(annotations_of_owners_are_copied_when_told)
 		  "by "
 		  "gpu-scheduler\ntopology.scheduler/placement-strategy=consolidated\na: " VISIBLE(
 			  "a") " " ORDER "\n" },
-		{ OWNED("Job", "unknown", ""), "untouched" },
+		{ OWNED("Job", "unknown", ""), RESULT(VISIBLE("a") " " ORDER) },
 		{ OWNED("ReplicaSet", "even", ""), "untouched" },
 	};
 	struct stage s;
@@ -557,6 +557,58 @@ TEST(annotations_of_owners_are_copied_when_told)
 		  WEBHOOK_PATCHED);
 	CHECK_STR(stage_warning(&s), "topology.scheduler/gpu-count of the Job does not divide "
 				     "evenly among its pods");
+	stage_done(&s);
+}
+
+#define OWNED_BY(version, kind, scheduler)                                    \
+	"{metadata: {ownerReferences: [{apiVersion: " version ", kind: " kind \
+	", name: plain, controller: true}]}, spec: {schedulerName: " scheduler ", " ONE "}}"
+
+/* It may do so as long as the pod is not bound, and the scheduler reads it then. */
+TEST(pods_of_ours_whose_owner_may_ask_for_gpus_have_the_variable)
+{
+	static const struct row rows[] = {
+		{ OWNED_BY("batch/v1", "Job", "gpu-scheduler"), RESULT(VISIBLE("a") " " ORDER) },
+		{ OWNED_BY("apps/v1", "ReplicaSet", "gpu-scheduler"),
+		  RESULT(VISIBLE("a") " " ORDER) },
+		{ OWNED_BY("apps/v1", "StatefulSet", "gpu-scheduler"),
+		  RESULT(VISIBLE("a") " " ORDER) },
+		{ OWNED_BY("apps/v1", "DaemonSet", "gpu-scheduler"), "untouched" },
+		{ OWNED_BY("kubeflow.org/v1", "Job", "gpu-scheduler"), "untouched" },
+		{ OWNED_BY("batch/v1", "Job", "default-scheduler"), "untouched" },
+		{ "{metadata: {ownerReferences: [{apiVersion: batch/v1, kind: Job, name: "
+		  "plain}]}, "
+		  "spec: {schedulerName: gpu-scheduler, " ONE "}}",
+		  "untouched" },
+	};
+	struct stage s;
+
+	stage_init(&s);
+	check_rows(&s, rows, ARRAY_SIZE(rows));
+	stage_around(&s, "{apiVersion: batch/v1, kind: Job, metadata: {name: plain}}");
+	check_rows(&s, rows, ARRAY_SIZE(rows));
+	stage_done(&s);
+}
+
+/* They could keep it from starting if it gets no GPU after all. */
+TEST(a_slot_and_a_runtime_class_are_not_guessed)
+{
+	const struct stage_review review = { .object = OWNED_BY("batch/v1", "Job",
+								"gpu-scheduler") };
+	struct strbuf text CLEANUP(strbuf_done) = STRBUF_INIT;
+	struct stage s;
+
+	stage_init(&s);
+	s.options.injection = INJECTION_CDI;
+	CHECK(webhook_inject_add(&s.options, "runtimeclass=nvidia", &s.err) == 0);
+	CHECK_STR(mutated(&s, review.object, &text), RESULT(VISIBLE("a") " " ORDER));
+	stage_run(&s, WEBHOOK_MUTATE, &review);
+	CHECK_STR(stage_warning(&s), "what owns the pod is not known to the webhook: if it asks "
+				     "for GPUs, ask for them in its pod template, or containers "
+				     "get no gpu.scheduling/slot");
+	stage_around(&s, "{apiVersion: batch/v1, kind: Job, metadata: {name: plain}}");
+	stage_run(&s, WEBHOOK_MUTATE, &review);
+	CHECK(!stage_warning(&s));
 	stage_done(&s);
 }
 

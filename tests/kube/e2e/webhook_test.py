@@ -252,6 +252,9 @@ def claims_and_owners_count_where_they_may_be_read():
     named = {"metadata": {"annotations": {"gpu.scheduling/claim": "fast"}}}
     config = ["--kubeconfig", FOLDER / "webhook.kubeconfig"]
     reads = ("--claims", "--copy-owner-annotations", *config)
+    with serving():
+        # Without reading it, since it may ask for GPUs.
+        eventually(lambda: variables(dry(owned(job)))["a"] == gets("a"), "the Job may ask")
     with serving("--injection", "all", *reads) as webhook:
         # Without the rights it says which, and needs no restart when they come.
         eventually(lambda: READER in webhook.get("/ready")[1], "it lacks the rights")
@@ -260,9 +263,11 @@ def claims_and_owners_count_where_they_may_be_read():
         eventually(lambda: webhook.get("/ready")[0] == 200, "it has them")
         expected = {**gets("a"), "NCCL_NET_GDR_LEVEL": "PHB"}
         eventually(lambda: variables(dry(named))["a"] == expected, "the claim is known")
-        eventually(lambda: variables(dry(owned(job)))["a"] == gets("a"), "the Job is known")
+        known = {"topology.scheduler/gpu-count": "2"}
+        eventually(lambda: dry(owned(job))["metadata"].get("annotations") == known, "it is known")
         pod = create(owned(job))
-        equal(pod["metadata"]["annotations"], {"topology.scheduler/gpu-count": "2"})
+        equal(pod["metadata"]["annotations"], known)
+        equal(variables(pod)["a"], gets("a"))
 
 
 @test
