@@ -125,6 +125,30 @@ int guard_variables(const struct json *container, const struct guard_allows *all
 	return 0;
 }
 
+bool guard_is_told(const struct json *container)
+{
+	struct json_iter iter = json_items(container, "env");
+
+	for (const struct json *entry; (entry = json_next(&iter));) {
+		const char *name = json_str(entry, "name");
+
+		if (name && strcmp(name, VARIABLE_CUDA) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool guard_asks_anew(const struct json *old, const struct json *object)
+{
+	static const char *const keys[] = { KEY_CLAIM, KEY_MAP, KEY_GPU_COUNT };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(keys); i++)
+		if (json_get(object, "metadata", "annotations", keys[i]) &&
+		    !json_get(old, "metadata", "annotations", keys[i]))
+			return true;
+	return false;
+}
+
 /* Both there and the same, or neither. */
 static bool is_same(const struct json *a, const struct json *b)
 {

@@ -38,6 +38,12 @@ struct guard_allows {
 int guard_variables(const struct json *container, const struct guard_allows *allows,
 		    struct err *err);
 
+/* Whether the container learns which GPUs it gets: its variables cannot be changed later. */
+bool guard_is_told(const struct json *container);
+
+/* Whether a claim, a map or a number of GPUs comes that was not there at all. */
+bool guard_asks_anew(const struct json *old, const struct json *object);
+
 /* Whether something changes from which the ids of a map follow: the map itself, the pod's
  * index, or that it counts at all. */
 bool guard_ids_moved(const struct json *old, const struct json *object);

@@ -129,15 +129,51 @@ static int check_ephemeral(const struct webhook_options *options, const struct a
 	return rc;
 }
 
+static bool is_bound(const struct json *pod)
+{
+	const char *node = json_str(pod, "spec", "nodeName");
+
+	return node && *node;
+}
+
+static bool all_are_told(const struct json *pod)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(container_lists); i++) {
+		struct json_iter iter = json_items(pod, "spec", container_lists[i]);
+
+		for (const struct json *c; (c = json_next(&iter));)
+			if (!guard_is_told(c))
+				return false;
+	}
+	return true;
+}
+
+/* A pod of ours that asked for nothing when it was created has no variables, and the scheduler
+ * would book GPUs for it that its containers know nothing of.  One with limits has asked. */
+static int check_late(const struct webhook_options *options, const struct admission *a,
+		      struct err *err)
+{
+	struct pod_asks asks;
+
+	if (is_bound(a->old) || !guard_asks_anew(a->old, a->object) ||
+	    is_one_of(a->username, options->accounts, options->accounts_count))
+		return 0;
+	pod_asks_read(a->object, &asks);
+	if (!webhook_is_ours(options, asks.scheduler) || asks.limits || all_are_told(a->object))
+		return 0;
+	return err_set(err, EINVAL,
+		       "a pod asks for GPUs when it is created, for its containers cannot be told "
+		       "later which ones they get: delete the pod and create it anew");
+}
+
 /* A literal stays in the container whatever becomes of the map that it was taken from, so
  * until the pod is bound the scheduler has to find what the container has. */
 static int check_moved(const struct webhook_options *options, const struct admission *a,
 		       struct err *err)
 {
-	const char *node = json_str(a->old, "spec", "nodeName");
 	struct pod_asks asks;
 
-	if ((node && *node) || !guard_ids_moved(a->old, a->object) ||
+	if (is_bound(a->old) || !guard_ids_moved(a->old, a->object) ||
 	    is_one_of(a->username, options->accounts, options->accounts_count))
 		return 0;
 	pod_asks_read(a->object, &asks);
@@ -168,7 +204,8 @@ static int check_update(const struct webhook_options *options, const struct admi
 	int rc;
 
 	if ((rc = check_decisions(options, a, err)) < 0 ||
-	    (rc = check_ephemeral(options, a, err)) < 0 || (rc = check_moved(options, a, err)) < 0)
+	    (rc = check_ephemeral(options, a, err)) < 0 ||
+	    (rc = check_moved(options, a, err)) < 0 || (rc = check_late(options, a, err)) < 0)
 		return rc;
 	return check_map(a, err);
 }

@@ -421,6 +421,8 @@ def mapped_pod(random, number):
     lines = ["# map", f"{index}=n:3,2", "999=n:0"]
     annotations = {"gpu-scheduling-map": "\n".join(lines)}
     spec = {**OURS, "containers": [{"name": "a", "env": [entry]}]}
+    if random.random() < 0.2:
+        annotations, spec["containers"] = {}, random.choice([[{"name": "a"}], [WITH_GPU]])
     pod = {"metadata": {"annotations": annotations, "labels": labels}, "spec": spec}
     if random.random() < 0.2:
         spec["nodeName"] = "n"
@@ -440,6 +442,7 @@ def change(random, pod):
         lambda: annotations.pop("gpu-scheduling-map", None),
         lambda: annotations.update({index: random.choice(["0", "1", "x"])}),
         lambda: annotations.update({"gpu.scheduling/claim": "c"}),
+        lambda: annotations.update({"topology.scheduler/gpu-count": "1"}),
         lambda: annotations.update({"x": "y"}),
         lambda: labels.update({"apps.kubernetes.io/pod-index": random.choice("01x")}),
         lambda: labels.update({index: random.choice("01")}),
