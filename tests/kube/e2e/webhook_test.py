@@ -330,13 +330,18 @@ def no_way_into_a_pod_writes_a_decision():
         ALICE.delete(path, {"gracePeriodSeconds": 0})
 
 
+NOUGHTS = "0" * 20
 LINES = [
+    NOUGHTS + "1=n:3,2",
     *("0=n:0", "1=n:3,2", " 1 = n : 3 , 2 ", "\t2=n:1\r", "00=n:01", "0=n=m:1", "7=n:0,31"),
     *("# c", " #", "", "x=n:0", "0=:1", "0=n:", "0=n:32", "0=n:1,1", "0=n:1, 01", "1=n:2:3"),
     *("4294967296=n:0", "99999999999999999999=n:0", "0=n:1,", "=n:0", "0 1=n:0", "0=n:+1"),
     *("0=n: ", "0= :1", "0 n:1", "0=n\u00a0:1", "0=n:1\u00a0", "\u00a0", "0=n:1 2", "-1=n:0"),
 ]
-VALUES = ["", "0", "1", "2,3", "3,2", "02,3", " 2,3", "2,3,", "all", "-1", "none", "None", "void"]
+VALUES = [
+    *("", "0", "1", "2,3", "3,2", "02,3", " 2,3", "2,3,", f"2,{NOUGHTS}3"),
+    *("all", "-1", "none", "None", "void"),
+]
 FIELDS = ["a", "b", "a-container-whose-name-has-more-than-0123456789abcdef"]
 NAMES = ["a", "a-container-whose-name-has-more-than-fifty-three-characters"]
 
@@ -355,7 +360,7 @@ def random_map(random):
     """Every kind of line alone, or several, mostly good ones."""
     if random.random() < 0.5:
         return random.choice(LINES)
-    return "\n".join(random.choices(LINES[:9] if random.random() < 0.7 else LINES, k=3))
+    return "\n".join(random.choices(LINES[:10] if random.random() < 0.7 else LINES, k=3))
 
 
 def random_pod(random):
@@ -364,7 +369,9 @@ def random_pod(random):
     pod = {"metadata": {"annotations": annotations, "labels": labels}, "spec": spec}
     if random.random() < 0.7:
         annotations["gpu-scheduling-map"] = random_map(random)
-    pod["metadata"]["name"] = random.choice(["w", "w-0", "w-1", "w-01", "w-1a", "w--1", "w-0-1"])
+    pod["metadata"]["name"] = random.choice(
+        ["w", "w-0", "w-1", "w-01", "w-1a", "w--1", "w-0-1", f"w-{NOUGHTS}1"]
+    )
     if random.random() < 0.3:
         return pod
     spec["schedulerName"] = random.choice(["gpu-scheduler", "gpu-scheduler", "other"])
@@ -373,7 +380,9 @@ def random_pod(random):
     if random.random() < 0.3:
         annotations["batch.kubernetes.io/job-completion-index"] = random.choice(["0", "1", "x"])
     if random.random() < 0.3:
-        labels["apps.kubernetes.io/pod-index"] = random.choice(["0", "1", "", "01", "x1"])
+        labels["apps.kubernetes.io/pod-index"] = random.choice(
+            ["0", "1", "", "01", "x1", NOUGHTS + "1"]
+        )
     if random.random() < 0.2:
         labels["pod-template-hash"] = "x"
     if random.random() < 0.3:
