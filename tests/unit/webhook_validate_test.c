@@ -263,6 +263,26 @@ TEST(claims_that_no_pod_could_use_are_refused)
 	stage_done(&s);
 }
 
+#define BAD_CLAIM(finalizers, count) \
+	"{metadata: {finalizers: [" finalizers "]}, spec: {devices: {count: " count "}}}"
+
+/* It was there before the rule was, and could not even be deleted. */
+TEST(a_claim_that_stays_as_it_was_is_not_judged_again)
+{
+	struct stage s;
+	struct stage_review review = { .group = "gpu.scheduling",
+				       .resource = "gpuclaims",
+				       .operation = "UPDATE",
+				       .object = BAD_CLAIM("", "0"),
+				       .old = BAD_CLAIM("f", "0") };
+
+	stage_guards(&s);
+	CHECK_INT(stage_run(&s, WEBHOOK_VALIDATE, &review), WEBHOOK_UNTOUCHED);
+	review.old = BAD_CLAIM("f", "1");
+	CHECK_INT(stage_run(&s, WEBHOOK_VALIDATE, &review), WEBHOOK_REFUSED);
+	stage_done(&s);
+}
+
 TEST(all_else_is_allowed)
 {
 	static const struct stage_review reviews[] = {
