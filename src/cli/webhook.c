@@ -114,8 +114,8 @@ static size_t review_specs(struct webhook *w, struct option_spec *ret)
 			  "too: where kube-scheduler asks our extender",
 		  .flag = &w->other_schedulers },
 		{ .name = "claims",
-		  .help = "read GpuClaims, for variables that only these ask for: NCCL, cuFile;\n"
-			  "the account needs the right (deploy/webhook/optional/reader.yaml)",
+		  .help = "read GpuClaims, for variables that only these ask for: NCCL, cuFile,\n"
+			  "MPS; the account needs the right (deploy/webhook/optional/reader.yaml)",
 		  .flag = &w->claims },
 		{ .name = "copy-owner-annotations",
 		  .help = "read owners of pods, and give pods their topology.scheduler/\n"

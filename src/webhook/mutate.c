@@ -220,6 +220,17 @@ static const struct json *find_claim(const struct mutation *m)
 	return lookup->find(lookup->context, "GpuClaim", m->a->namespace, m->asks.claim);
 }
 
+/* Without its limits a container takes all of a card that it was to share. */
+static void warn_of_claim(const struct mutation *m)
+{
+	if ((m->options->inject & INJECT_MPS) && m->asks.claim && !m->input.claim &&
+	    !m->asks.limits)
+		ruling_warn(m->ruling,
+			    "GpuClaim %.64s is not known to the webhook, not yet or for want of "
+			    "--claims: if it is a share, containers are not kept to it by MPS",
+			    m->asks.claim);
+}
+
 /* Only where every GPU is visible are ids what CUDA counts; limits and a claim may deal the
  * line's ids out to containers in ways that only the scheduler knows. */
 static void use_map(struct mutation *m, char ids[LITERAL_MAX])
@@ -250,6 +261,7 @@ void webhook_mutate(const struct webhook_options *options, const struct admissio
 	if (pod_asks_any(&m.asks) ? !is_handled(&m) : !is_possible(&m))
 		return;
 	m.input = (struct variables_input){ .options = options, .claim = find_claim(&m) };
+	warn_of_claim(&m);
 	use_map(&m, ids);
 	set_runtime_class(&m);
 	inject_all(&m);

@@ -442,6 +442,32 @@ TEST(shares_have_the_limits_of_mps)
 	stage_done(&s);
 }
 
+TEST(a_claim_whose_limits_are_not_known_is_a_warning)
+{
+	const struct stage_review claimed = { .object = ANNOTATED("gpu.scheduling/claim", "shared",
+								  ONE) };
+	const struct stage_review limited = { .object = ANNOTATED("gpu.scheduling/claim", "shared",
+								  "containers: [{name: a, " GPU
+								  "}]") };
+	struct stage s;
+
+	stage_init(&s);
+	s.options.other_schedulers = true;
+	stage_run(&s, WEBHOOK_MUTATE, &claimed);
+	CHECK(!stage_warning(&s));
+	CHECK(webhook_inject_add(&s.options, "mps", &s.err) == 0);
+	stage_run(&s, WEBHOOK_MUTATE, &claimed);
+	CHECK_STR(stage_warning(&s), "GpuClaim shared is not known to the webhook, not yet or for "
+				     "want of --claims: if it is a share, containers are not "
+				     "kept to it by MPS");
+	stage_run(&s, WEBHOOK_MUTATE, &limited);
+	CHECK(!stage_warning(&s));
+	stage_around(&s, "{kind: GpuClaim, metadata: {name: shared}, spec: {}}");
+	stage_run(&s, WEBHOOK_MUTATE, &claimed);
+	CHECK(!stage_warning(&s));
+	stage_done(&s);
+}
+
 TEST(what_a_claim_asks_of_network_and_storage_is_told_to_the_libraries)
 {
 	static const struct row rows[] = {
