@@ -30,12 +30,11 @@ static bool is_one_of(const char *word, const char *const *words, size_t count)
 }
 
 /* Decisions are written by those who decide. */
-static int check_decisions(const struct webhook_options *options, const struct admission *a,
-			   struct err *err)
+static int check_decisions(const struct admission *a, struct err *err)
 {
 	const char *key = guard_decision_changed(a->old, a->object);
 
-	if (!key || is_one_of(a->username, options->accounts, options->accounts_count))
+	if (!key)
 		return 0;
 	return err_set(err, EINVAL,
 		       "annotation %s says what was decided: only the scheduler "
@@ -45,13 +44,11 @@ static int check_decisions(const struct webhook_options *options, const struct a
 }
 
 /* Past the scheduler, nobody would have locked the GPUs. */
-static int check_node(const struct webhook_options *options, const struct admission *a,
-		      const struct pod_asks *asks, struct err *err)
+static int check_node(const struct admission *a, const struct pod_asks *asks, struct err *err)
 {
 	const char *node = json_str(a->object, "spec", "nodeName");
 
-	if (!node || !*node || !pod_asks_any(asks) ||
-	    is_one_of(a->username, options->accounts, options->accounts_count))
+	if (!node || !*node || !pod_asks_any(asks))
 		return 0;
 	return err_set(err, EINVAL,
 		       "spec.nodeName may not be set in a pod that asks for GPUs: the scheduler "
@@ -155,8 +152,7 @@ static int check_late(const struct webhook_options *options, const struct admiss
 {
 	struct pod_asks asks;
 
-	if (is_bound(a->old) || !guard_asks_anew(a->old, a->object) ||
-	    is_one_of(a->username, options->accounts, options->accounts_count))
+	if (is_bound(a->old) || !guard_asks_anew(a->old, a->object))
 		return 0;
 	pod_asks_read(a->object, &asks);
 	if (!webhook_is_ours(options, asks.scheduler) || asks.limits || all_are_told(a->object))
@@ -173,8 +169,7 @@ static int check_moved(const struct webhook_options *options, const struct admis
 {
 	struct pod_asks asks;
 
-	if (is_bound(a->old) || !guard_ids_moved(a->old, a->object) ||
-	    is_one_of(a->username, options->accounts, options->accounts_count))
+	if (is_bound(a->old) || !guard_ids_moved(a->old, a->object))
 		return 0;
 	pod_asks_read(a->object, &asks);
 	if (check_containers(options, a, &asks, NULL) == 0)
@@ -191,9 +186,9 @@ static int check_create(const struct webhook_options *options, const struct admi
 	int rc;
 
 	pod_asks_read(a->object, &asks);
-	if ((rc = check_decisions(options, a, err)) < 0 ||
+	if ((rc = check_decisions(a, err)) < 0 ||
 	    (rc = check_containers(options, a, &asks, err)) < 0 ||
-	    (rc = check_node(options, a, &asks, err)) < 0)
+	    (rc = check_node(a, &asks, err)) < 0)
 		return rc;
 	return check_map(a, err);
 }
@@ -203,8 +198,7 @@ static int check_update(const struct webhook_options *options, const struct admi
 {
 	int rc;
 
-	if ((rc = check_decisions(options, a, err)) < 0 ||
-	    (rc = check_ephemeral(options, a, err)) < 0 ||
+	if ((rc = check_decisions(a, err)) < 0 || (rc = check_ephemeral(options, a, err)) < 0 ||
 	    (rc = check_moved(options, a, err)) < 0 || (rc = check_late(options, a, err)) < 0)
 		return rc;
 	return check_map(a, err);
@@ -243,13 +237,15 @@ static int check_claim(const struct admission *a, struct err *err)
 
 static int check(const struct webhook_options *options, const struct admission *a, struct err *err)
 {
+	if (is_claim(a))
+		return check_claim(a, err);
+	if (is_one_of(a->username, options->accounts, options->accounts_count))
+		return 0; /* who decides */
 	if (admission_is(a, "CREATE", "", "pods", ""))
 		return check_create(options, a, err);
 	if (is_pod_update(a))
 		return check_update(options, a, err);
-	if (is_binding(a))
-		return check_decisions(options, a, err);
-	return is_claim(a) ? check_claim(a, err) : 0;
+	return is_binding(a) ? check_decisions(a, err) : 0;
 }
 
 int webhook_validate(const struct webhook_options *options, const struct admission *a,
