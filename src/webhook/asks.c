@@ -41,6 +41,14 @@ bool container_asks(const struct json *container)
 	return limits_ask(container, &elastic);
 }
 
+/* "" is one that asks for something that cannot be read: it has a NUL. */
+static const char *annotation(const struct json *annotations, const char *key)
+{
+	const char *text = json_str(annotations, key);
+
+	return text || !json_get(annotations, key) ? text : "";
+}
+
 void pod_asks_read(const struct json *pod, struct pod_asks *ret)
 {
 	const struct json *annotations = json_get(pod, "metadata", "annotations");
@@ -48,9 +56,9 @@ void pod_asks_read(const struct json *pod, struct pod_asks *ret)
 
 	*ret = (struct pod_asks){
 		.scheduler = scheduler ? scheduler : "",
-		.claim = json_str(annotations, KEY_CLAIM),
-		.map = json_str(annotations, KEY_MAP),
-		.count = json_str(annotations, KEY_GPU_COUNT) != NULL,
+		.claim = annotation(annotations, KEY_CLAIM),
+		.map = annotation(annotations, KEY_MAP),
+		.count = annotation(annotations, KEY_GPU_COUNT) != NULL,
 	};
 	for (unsigned i = 0; i < ARRAY_SIZE(container_lists); i++) {
 		struct json_iter iter = json_items(pod, "spec", container_lists[i]);

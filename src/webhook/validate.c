@@ -59,12 +59,15 @@ static int check_node(const struct admission *a, const struct pod_asks *asks, st
 static int check_map(const struct admission *a, struct err *err)
 {
 	struct arena arena CLEANUP(arena_done) = { .max_bytes = MAP_BYTES_MAX };
-	const char *text = json_str(a->object, "metadata", "annotations", KEY_MAP);
-	const char *before = json_str(a->old, "metadata", "annotations", KEY_MAP);
+	const struct json *value = json_get(a->object, "metadata", "annotations", KEY_MAP);
+	const struct json *before = json_get(a->old, "metadata", "annotations", KEY_MAP);
+	const char *text = json_str(value);
 	struct placement_map map;
 
-	if (!text || (before && strcmp(before, text) == 0))
+	if (!value || json_equal(value, before))
 		return 0;
+	if (!text)
+		return err_set(err, EINVAL, KEY_MAP " has a NUL, or is no text");
 	return placement_map_parse(text, &arena, &map, err);
 }
 
