@@ -14,7 +14,15 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
-from harness.admission import DRY, ROOT, As, complete, decide_cases, pods  # noqa: E402
+from harness.admission import (  # noqa: E402
+    DRY,
+    ROOT,
+    As,
+    complete,
+    decide_cases,
+    decide_own,
+    pods,
+)
 from harness.check import check, equal, eventually, kubectl, main, test  # noqa: E402
 
 PODS = pods("policy")
@@ -37,6 +45,12 @@ def every_case_is_decided_as_the_webhook_decides_it():
     """One test for the table: its rows have names of their own."""
     wrong = decide_cases("policy", "gpu-scheduler-guard")
     check(not wrong, "\n".join(wrong))
+
+
+@test
+def of_our_own_pods_the_agent_alone_may_see_every_gpu():
+    """The others need none."""
+    equal(decide_own(), {"agent"})
 
 
 @test

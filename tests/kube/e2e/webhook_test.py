@@ -18,7 +18,16 @@ from random import Random
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
-from harness.admission import ACCOUNT, DRY, ROOT, As, complete, decide_cases, pods  # noqa: E402
+from harness.admission import (  # noqa: E402
+    ACCOUNT,
+    DRY,
+    ROOT,
+    As,
+    complete,
+    decide_cases,
+    decide_own,
+    pods,
+)
 from harness.check import (  # noqa: E402
     check,
     check_metrics,
@@ -278,6 +287,7 @@ def every_case_is_decided_as_the_policy_decides_it():
         in_force(bad_pod(), 403, "the guard is in force")
         wrong = decide_cases("hooks", "guard.gpu.scheduling")
         check(not wrong, "\n".join(wrong))
+        equal(decide_own(), {"agent"}, "of our own pods")
 
 
 OWN_KEY = "elasticgpu.io/container-a"

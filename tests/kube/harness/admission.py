@@ -95,6 +95,18 @@ def _ask(case, namespace, name):
         As("alice").delete(f"{path}/{name}", {"gracePeriodSeconds": 0})
 
 
+def decide_own():
+    """The accounts of ours with which a pod in our namespace may see every GPU."""
+    env = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    found = set()
+    for account in ("scheduler", "extender", "webhook", "agent", "controller", "certs"):
+        spec = {"serviceAccountName": account, "containers": [{"name": "a", "env": env}]}
+        pod = complete({"spec": spec}, "gpu-scheduler", f"own-{account}")
+        if As("alice").post(pods("gpu-scheduler") + DRY, pod).code == 201:
+            found.add(account)
+    return found
+
+
 def decide_cases(namespace, who):
     """A line for each case that is not decided as it should be, or not by whom."""
     wrong = []
