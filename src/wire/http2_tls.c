@@ -97,8 +97,10 @@ CURLcode http2_tls_new(struct http2_link *link)
 
 	if (code)
 		return code;
+	/* Servers list authorities as a hint.  One that lists others, or is behind somebody who
+	 * does, would not learn who we are, and treat us as nobody. */
 	int r = gnutls_init(&link->tls, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL |
-						GNUTLS_NO_TICKETS);
+						GNUTLS_NO_TICKETS | GNUTLS_FORCE_CLIENT_CERT);
 	if (r >= 0)
 		r = gnutls_set_default_priority_append(
 			link->tls, "-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2", NULL, 0);

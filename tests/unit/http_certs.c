@@ -43,7 +43,8 @@ static gnutls_datum_t text_of(int fd)
 
 static void set_names(gnutls_x509_crt_t crt, enum cert_role role)
 {
-	static const char *const names[] = { "test authority", "localhost", "test client" };
+	static const char *const names[] = { "test authority", "localhost", "test client",
+					     "another authority" };
 	struct in_addr loopback = { htonl(INADDR_LOOPBACK) };
 
 	must(gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, names[role],
@@ -64,12 +65,12 @@ static void set_names(gnutls_x509_crt_t crt, enum cert_role role)
 static void set_use(gnutls_x509_crt_t crt, enum cert_role role)
 {
 	static const char *const purposes[] = { NULL, GNUTLS_KP_TLS_WWW_SERVER,
-						GNUTLS_KP_TLS_WWW_CLIENT };
+						GNUTLS_KP_TLS_WWW_CLIENT, NULL };
+	bool signs = role == CERT_AUTHORITY || role == CERT_OTHER_AUTHORITY;
 
-	must(gnutls_x509_crt_set_basic_constraints(crt, role == CERT_AUTHORITY, -1), "use");
-	must(gnutls_x509_crt_set_key_usage(crt, role == CERT_AUTHORITY
-							? GNUTLS_KEY_KEY_CERT_SIGN
-							: GNUTLS_KEY_DIGITAL_SIGNATURE),
+	must(gnutls_x509_crt_set_basic_constraints(crt, signs, -1), "use");
+	must(gnutls_x509_crt_set_key_usage(crt, signs ? GNUTLS_KEY_KEY_CERT_SIGN
+						      : GNUTLS_KEY_DIGITAL_SIGNATURE),
 	     "use");
 	if (purposes[role])
 		must(gnutls_x509_crt_set_key_purpose_oid(crt, purposes[role], 0), "use");

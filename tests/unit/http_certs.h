@@ -21,6 +21,7 @@ enum cert_role {
 	CERT_AUTHORITY, /* signed by itself */
 	CERT_SERVER,	/* of "localhost", "peer.test" and 127.0.0.1 */
 	CERT_CLIENT,
+	CERT_OTHER_AUTHORITY, /* of another name */
 };
 
 /* Valid from a day ago until `days` days from now: a negative number has expired.

@@ -75,6 +75,13 @@ bool peer_server_name(const struct peer_link *link, char *name, size_t size)
 	return true;
 }
 
+bool peer_knows_client(const struct peer_link *link)
+{
+	unsigned count = 0;
+
+	return gnutls_certificate_get_peers(link->tls, &count) && count > 0;
+}
+
 bool peer_header(const struct peer_request *request, const char *name, char *value, size_t size)
 {
 	char start[128];
@@ -510,6 +517,7 @@ static void link_ready(uv_poll_t *poll, int status, int events)
 static void link_tls(struct peer_link *link)
 {
 	const struct peer *peer = link->peer;
+	const char *client_ca = peer->options.client_ca_file;
 	gnutls_datum_t protocols[] = { { (unsigned char *)"h2", 2 },
 				       { (unsigned char *)"http/1.1", 8 } };
 	bool h2 = peer->options.http2;
@@ -519,10 +527,11 @@ static void link_tls(struct peer_link *link)
 	gnutls_priority_set_direct(link->tls,
 				   peer->options.tls12 ? "NORMAL:-VERS-TLS1.3" : "NORMAL", NULL);
 	gnutls_credentials_set(link->tls, GNUTLS_CRD_CERTIFICATE, peer->credentials);
-	gnutls_certificate_server_set_request(link->tls, peer->options.client_ca_file
-								 ? GNUTLS_CERT_REQUIRE
-								 : GNUTLS_CERT_IGNORE);
-	if (peer->options.client_ca_file)
+	gnutls_certificate_server_set_request(link->tls, !client_ca ? GNUTLS_CERT_IGNORE
+							 : peer->options.client_optional
+								 ? GNUTLS_CERT_REQUEST
+								 : GNUTLS_CERT_REQUIRE);
+	if (client_ca && !peer->options.client_optional)
 		gnutls_session_set_verify_cert(link->tls, NULL, 0);
 	gnutls_alpn_set_protocols(link->tls, h2 ? protocols : protocols + 1, h2 ? 2 : 1, 0);
 	gnutls_transport_set_int(link->tls, link->fd);

@@ -30,6 +30,7 @@ struct peer_request {
 struct peer_options {
 	const char *cert_file, *key_file; /* NULL: no TLS */
 	const char *client_ca_file;	  /* demand a client's certificate of this one */
+	bool client_optional;		  /* ask for it, and take any or none */
 	bool http2;			  /* offer h2 */
 	bool tls12;			  /* speak TLS 1.2 at most */
 	uint32_t max_streams;		  /* at once on a connection; 0: 100 */
@@ -70,6 +71,9 @@ bool peer_header(const struct peer_request *request, const char *name, char *val
 
 /* The name in the client's TLS greeting; false: none. */
 bool peer_server_name(const struct peer_link *link, char *name, size_t size);
+
+/* Whether the client has shown a certificate. */
+bool peer_knows_client(const struct peer_link *link);
 
 /* Says yes to CONNECT and is then the server that was asked for, with TLS. */
 void peer_tunnel(struct peer_request *request);

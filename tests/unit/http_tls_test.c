@@ -153,6 +153,40 @@ TEST(our_certificate_opens_the_door)
 	}
 }
 
+static void serve_client(struct stage *stage, struct peer_request *request)
+{
+	(void)stage;
+	peer_reply(request, peer_knows_client(request->link) ? 200 : 403, NULL, "", 0);
+}
+
+/* Else who is not known is nobody, and is forbidden what nobody may. */
+TEST(our_certificate_is_shown_whichever_authorities_the_server_names)
+{
+	struct cert other;
+
+	stage_certs();
+	cert_make(&other, CERT_OTHER_AUTHORITY, NULL, 2);
+	struct http_options options = { .cert_file = stage_client.cert_file,
+					.key_file = stage_client.key_file };
+	for (int variant = 0; variant < 4; variant++) {
+		struct stage stage;
+		stage_open(&stage,
+			   &(struct stage_plan){ .tls = true,
+						 .http2 = variant & 1,
+						 .options = &options,
+						 .peer = { .client_ca_file = other.cert_file,
+							   .client_optional = true,
+							   .tls12 = variant & 2 } });
+		stage.serve = serve_client;
+		struct answer *answer = stage_get(&stage, "/");
+		stage_wait(&stage, answer);
+		CHECKF(answer->status == 200, "variant %d: %d %s", variant, answer->status,
+		       answer->reason);
+		stage_close(&stage);
+	}
+	cert_done(&other);
+}
+
 TEST(a_server_that_does_not_like_our_certificate_refuses)
 {
 	struct cert other, stranger;
