@@ -53,7 +53,8 @@ struct http2_link {
 
 	gnutls_certificate_credentials_t credentials;
 	gnutls_session_t tls;
-	const char *in; /* received and not yet taken by GnuTLS */
+	gnutls_typed_vdata_st wanted[2]; /* of the server's certificate: its name, its use */
+	const char *in;			 /* received and not yet taken by GnuTLS */
 	size_t in_len;
 	bool in_ended;	   /* there is no more to receive */
 	struct strbuf out; /* encrypted and not yet sent, from out_at */

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <gnutls/x509.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,6 +78,18 @@ static bool is_address(const char *name)
 	return inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1;
 }
 
+/* An address is looked for among the addresses.  The use matters where one authority makes
+ * certificates for servers and for clients: a client is not to pass for the server.  One
+ * that says none is for every use. */
+static void set_wanted(struct http2_link *link)
+{
+	link->wanted[0].type = GNUTLS_DT_DNS_HOSTNAME;
+	link->wanted[0].data = (unsigned char *)link->name;
+	link->wanted[1].type = GNUTLS_DT_KEY_PURPOSE_OID;
+	link->wanted[1].data = (unsigned char *)GNUTLS_KP_TLS_WWW_SERVER;
+	gnutls_session_set_verify_cert2(link->tls, link->wanted, 2, 0);
+}
+
 static int set_name(struct http2_link *link)
 {
 	const char *name = link->name;
@@ -85,7 +98,7 @@ static int set_name(struct http2_link *link)
 	if (!is_address(name))
 		r = gnutls_server_name_set(link->tls, GNUTLS_NAME_DNS, name, strlen(name));
 	if (r >= 0 && !link->http->options.insecure)
-		gnutls_session_set_verify_cert(link->tls, name, 0);
+		set_wanted(link);
 	return r;
 }
 

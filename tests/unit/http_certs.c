@@ -43,14 +43,17 @@ static gnutls_datum_t text_of(int fd)
 
 static void set_names(gnutls_x509_crt_t crt, enum cert_role role)
 {
-	static const char *const names[] = { "test authority", "localhost", "test client",
-					     "another authority" };
+	static const char *const names[] = {
+		[CERT_AUTHORITY] = "test authority", [CERT_SERVER] = "localhost",
+		[CERT_CLIENT] = "test client",	     [CERT_OTHER_AUTHORITY] = "another authority",
+		[CERT_ANY_USE] = "localhost",	     [CERT_MISUSED] = "localhost",
+	};
 	struct in_addr loopback = { htonl(INADDR_LOOPBACK) };
 
 	must(gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, names[role],
 					   (unsigned)strlen(names[role])),
 	     "name");
-	if (role != CERT_SERVER)
+	if (strcmp(names[role], "localhost") != 0)
 		return;
 	must(gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_DNSNAME, "localhost", 9, 0),
 	     "alternative name");
@@ -64,8 +67,11 @@ static void set_names(gnutls_x509_crt_t crt, enum cert_role role)
 
 static void set_use(gnutls_x509_crt_t crt, enum cert_role role)
 {
-	static const char *const purposes[] = { NULL, GNUTLS_KP_TLS_WWW_SERVER,
-						GNUTLS_KP_TLS_WWW_CLIENT, NULL };
+	static const char *const purposes[] = {
+		[CERT_SERVER] = GNUTLS_KP_TLS_WWW_SERVER,
+		[CERT_CLIENT] = GNUTLS_KP_TLS_WWW_CLIENT,
+		[CERT_MISUSED] = GNUTLS_KP_TLS_WWW_CLIENT,
+	};
 	bool signs = role == CERT_AUTHORITY || role == CERT_OTHER_AUTHORITY;
 
 	must(gnutls_x509_crt_set_basic_constraints(crt, signs, -1), "use");

@@ -22,6 +22,8 @@ enum cert_role {
 	CERT_SERVER,	/* of "localhost", "peer.test" and 127.0.0.1 */
 	CERT_CLIENT,
 	CERT_OTHER_AUTHORITY, /* of another name */
+	CERT_ANY_USE,	      /* a server's names, for whatever it is used */
+	CERT_MISUSED,	      /* a server's names, for a client */
 };
 
 /* Valid from a day ago until `days` days from now: a negative number has expired.

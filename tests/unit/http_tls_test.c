@@ -64,6 +64,36 @@ TEST(a_certificate_that_has_expired_is_refused)
 	cert_done(&server);
 }
 
+/* Who has a client's certificate of the same authority is not the server. */
+TEST(a_certificate_that_is_not_for_servers_is_refused)
+{
+	static const struct {
+		enum cert_role role;
+		enum http_result result;
+	} rows[] = {
+		{ CERT_SERVER, HTTP_ANSWERED },
+		{ CERT_ANY_USE, HTTP_ANSWERED },
+		{ CERT_MISUSED, HTTP_REFUSED },
+	};
+
+	stage_certs();
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct cert server;
+		struct stage stage;
+		cert_make(&server, rows[i].role, &stage_authority, 1);
+		stage_open(&stage,
+			   &(struct stage_plan){ .tls = true,
+						 .http2 = true,
+						 .peer = { .cert_file = server.cert_file,
+							   .key_file = server.key_file } });
+		struct answer answer = get_hello(&stage);
+		CHECKF(answer.result == rows[i].result, "row %zu: %d %s", i, answer.result,
+		       answer.reason);
+		stage_close(&stage);
+		cert_done(&server);
+	}
+}
+
 TEST(the_servers_name_is_that_of_the_url_or_the_one_given)
 {
 	static const struct {
@@ -75,14 +105,16 @@ TEST(the_servers_name_is_that_of_the_url_or_the_one_given)
 		{ "127.0.0.1", "peer.test", HTTP_ANSWERED },
 		{ "127.0.0.1", "other.test", HTTP_REFUSED },
 		{ "127.0.0.1", "127.0.0.1", HTTP_ANSWERED },
+		{ "127.0.0.1", "127.0.0.2", HTTP_REFUSED },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t n = 0; n < 2 * ARRAY_SIZE(rows); n++) {
+		const size_t i = n / 2;
 		struct http_options options = { .server_name = rows[i].name };
 		struct stage stage;
 		char url[64];
 		stage_open(&stage, &(struct stage_plan){
-					   .tls = true, .http2 = i % 2, .options = &options });
+					   .tls = true, .http2 = n % 2, .options = &options });
 		snprintf(url, sizeof(url), "https://%s:%d/hello", rows[i].host,
 			 peer_port(stage.peer));
 		struct answer *answer = stage_get(&stage, url);
