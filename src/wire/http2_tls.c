@@ -166,9 +166,10 @@ CURLcode http2_tls_greet(struct http2_link *link, bool *done)
 {
 	int r;
 
+	/* Also "again": after a record that holds only a part of a message. */
 	do
 		r = gnutls_handshake(link->tls);
-	while (r < 0 && r != GNUTLS_E_AGAIN && !gnutls_error_is_fatal(r));
+	while (r < 0 && (r == GNUTLS_E_AGAIN ? link->in_len > 0 : !gnutls_error_is_fatal(r)));
 	*done = r >= 0;
 	if (r >= 0 || r == GNUTLS_E_AGAIN)
 		return CURLE_OK;

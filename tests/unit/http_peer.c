@@ -526,6 +526,8 @@ static void link_tls(struct peer_link *link)
 		  "gnutls");
 	gnutls_priority_set_direct(link->tls,
 				   peer->options.tls12 ? "NORMAL:-VERS-TLS1.3" : "NORMAL", NULL);
+	if (peer->options.small_records)
+		peer_must(gnutls_record_set_max_size(link->tls, 512) == 0, "gnutls");
 	gnutls_credentials_set(link->tls, GNUTLS_CRD_CERTIFICATE, peer->credentials);
 	gnutls_certificate_server_set_request(link->tls, !client_ca ? GNUTLS_CERT_IGNORE
 							 : peer->options.client_optional

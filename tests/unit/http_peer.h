@@ -33,6 +33,7 @@ struct peer_options {
 	bool client_optional;		  /* ask for it, and take any or none */
 	bool http2;			  /* offer h2 */
 	bool tls12;			  /* speak TLS 1.2 at most */
+	bool small_records;		  /* of TLS, so that a certificate needs several */
 	uint32_t max_streams;		  /* at once on a connection; 0: 100 */
 	bool proxy, socks; /* TLS only behind peer_tunnel(), or a SOCKS 5 greeting */
 	bool mute;	   /* accept and never say a word, not even of TLS */

@@ -3,6 +3,7 @@
 #include "test.h"
 #include "unit/http_stage.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 /* One GET; how it ended, and the server's number of requests must fit to that. */
@@ -267,6 +268,46 @@ TEST(files_that_hold_no_certificate_refuse)
 		       answer.reason);
 		stage_close(&stage);
 	}
+}
+
+/* The text of both, one behind the other, in a file without a name. */
+static int join_files(const char *path, const char *next)
+{
+	int fd = memfd_create("chain", MFD_CLOEXEC);
+	const char *const paths[] = { path, next };
+	char text[16384];
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		int from = open(paths[i], O_RDONLY | O_CLOEXEC);
+		ssize_t len = read(from, text, sizeof(text));
+		CHECK(len > 0 && write(fd, text, (size_t)len) == len);
+		close(from);
+	}
+	return fd;
+}
+
+/* As that of a long chain.  GnuTLS gives way after each of them, and leaves the rest. */
+TEST(a_certificate_may_come_in_several_records)
+{
+	char path[CERTS_PATH_MAX];
+
+	stage_certs();
+	int chain = join_files(stage_server.cert_file, stage_authority.cert_file);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", chain);
+	for (int tls12 = 0; tls12 < 2; tls12++) {
+		struct stage stage;
+		stage_open(&stage,
+			   &(struct stage_plan){ .tls = true,
+						 .http2 = true,
+						 .peer = { .cert_file = path,
+							   .key_file = stage_server.key_file,
+							   .small_records = true,
+							   .tls12 = tls12 } });
+		struct answer answer = get_hello(&stage);
+		CHECKF(answer.result == HTTP_ANSWERED, "%s", answer.reason);
+		stage_close(&stage);
+	}
+	close(chain);
 }
 
 /* ---- what had been sent before it was refused ---- */
