@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* What may be on its way to us unread.  data() takes what comes at once, so these bound
  * the server's start, not our memory. */
@@ -35,10 +36,12 @@ static void give_up(struct http2_link *link, struct http_call *call, CURLcode co
 	http2_through(call, code, reason);
 }
 
-static bool is_gzip(const struct http_call *call, const uint8_t *value, size_t len)
+static bool is_gzip(const struct http_call *call, const char *value, size_t len)
 {
-	return call->request.gzip && strcmp(call->head.s, "HEAD") != 0 && len == 4 &&
-	       memcmp(value, "gzip", 4) == 0;
+	bool named = (len == 4 && strncasecmp(value, "gzip", len) == 0) ||
+		     (len == 6 && strncasecmp(value, "x-gzip", len) == 0); /* RFC 9110 */
+
+	return named && call->request.gzip && strcmp(call->head.s, "HEAD") != 0;
 }
 
 static int header_came(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
@@ -57,7 +60,7 @@ static int header_came(nghttp2_session *session, const nghttp2_frame *frame, con
 		http_reply_status(call, status);
 		link->answered = true;
 	} else if (name_len == 16 && memcmp(name, "content-encoding", 16) == 0) {
-		if (is_gzip(call, value, len) && !call->inflate &&
+		if (is_gzip(call, (const char *)value, len) && !call->inflate &&
 		    http_inflate_new(&call->inflate) < 0)
 			give_up(link, call, CURLE_OUT_OF_MEMORY, "no memory to inflate the reply");
 	} else {
@@ -108,7 +111,8 @@ static void close_call(struct http_call *call, uint32_t error)
 {
 	char reason[96];
 
-	if (call->whole && call->inflate && !http_inflate_ended(call->inflate)) {
+	/* A reply without a body may say how it would have been compressed. */
+	if (call->whole && call->inflate && call->bytes_in && !http_inflate_ended(call->inflate)) {
 		http2_through(call, CURLE_BAD_CONTENT_ENCODING, "the compressed reply is cut off");
 	} else if (call->whole) {
 		http2_through(call, CURLE_OK, "");

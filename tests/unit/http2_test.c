@@ -381,7 +381,7 @@ TEST(headers_may_be_as_long_as_they_may_be)
 
 /* ---- compressed replies ---- */
 
-static void serve_head(struct stage *stage, struct peer_request *request)
+static void serve_nothing(struct stage *stage, struct peer_request *request)
 {
 	(void)stage;
 	peer_reply(request, 200, "content-encoding: gzip\n", "", 0);
@@ -389,21 +389,27 @@ static void serve_head(struct stage *stage, struct peer_request *request)
 
 TEST(what_has_no_body_is_not_inflated)
 {
+	static const char *const methods[] = { "HEAD", "GET" };
 	struct stage stage;
 
 	stage_open(&stage, &http2);
-	stage.serve = serve_head;
-	struct answer *answer = stage_send(
-		&stage, (struct http_request){ .method = "HEAD", .url = "/", .gzip = true },
-		false);
-	stage_wait(&stage, answer);
-	CHECKF(answer->result == HTTP_ANSWERED, "%s", answer->reason);
+	stage.serve = serve_nothing;
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
+		struct answer *answer = stage_send(
+			&stage,
+			(struct http_request){ .method = methods[i], .url = "/", .gzip = true },
+			false);
+		stage_wait(&stage, answer);
+		CHECKF(answer->result == HTTP_ANSWERED, "%s: %s", methods[i], answer->reason);
+		CHECK_INT(answer->len, 0);
+	}
 	stage_close(&stage);
 }
 
 static size_t gzip_cut;	   /* bytes that are left out at the end */
 static size_t gzip_extra;  /* that follow it */
 static int gzip_flip = -1; /* a byte that is wrong */
+static const char *gzip_name = "content-encoding: gzip\n";
 
 static void serve_gzip(struct stage *stage, struct peer_request *request)
 {
@@ -421,7 +427,27 @@ static void serve_gzip(struct stage *stage, struct peer_request *request)
 	deflateEnd(&stream);
 	if (gzip_flip >= 0)
 		packed[gzip_flip] ^= 0xff;
-	peer_reply(request, 200, "content-encoding: gzip\n", packed, len - gzip_cut + gzip_extra);
+	peer_reply(request, 200, gzip_name, packed, len - gzip_cut + gzip_extra);
+}
+
+TEST(gzip_has_two_names_in_any_case)
+{
+	static const char *const names[] = { "content-encoding: x-gzip\n",
+					     "content-encoding: GZip\n",
+					     "content-encoding: gzip\n" };
+	struct stage stage;
+
+	stage_open(&stage, &http2);
+	stage.serve = serve_gzip;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		gzip_name = names[i];
+		struct answer *answer = stage_send(
+			&stage, (struct http_request){ .url = "/", .gzip = true }, false);
+		stage_wait(&stage, answer);
+		CHECK_INT(answer->result, HTTP_ANSWERED);
+		CHECK_INT(answer->len, 5000);
+	}
+	stage_close(&stage);
 }
 
 TEST(a_compressed_reply_that_is_broken_is_lost)
