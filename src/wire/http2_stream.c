@@ -58,7 +58,9 @@ static int header_came(nghttp2_session *session, const nghttp2_frame *frame, con
 	if (name_len == 7 && memcmp(name, ":status", 7) == 0) {
 		parse_i32((const char *)value, len, &status);
 		http_reply_status(call, status);
-		link->answered = true;
+		call->heading = link->answered = true;
+	} else if (!call->heading) {
+		return 0; /* trailers: too late to change what has been read */
 	} else if (name_len == 16 && memcmp(name, "content-encoding", 16) == 0) {
 		if (is_gzip(call, (const char *)value, len) && !call->inflate &&
 		    http_inflate_new(&call->inflate) < 0)
@@ -97,12 +99,13 @@ static int frame_came(nghttp2_session *session, const nghttp2_frame *frame, void
 		link->over = true;
 	if (frame->hd.type == NGHTTP2_SETTINGS && link->state == HTTP2_SETTLING)
 		http2_link_settled(link);
-	if ((frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) ||
-	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+	if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)
 		return 0;
 	call = call_of(session, frame->hd.stream_id);
-	if (call)
-		call->whole = true;
+	if (call) {
+		call->heading = false;
+		call->whole = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+	}
 	return 0;
 }
 
@@ -264,7 +267,7 @@ CURLcode http2_submit(struct http2_link *link, struct http_call *call)
 
 	call->tries++;
 	call->sent_at = 0;
-	call->whole = false;
+	call->heading = call->whole = false;
 	http_reply_reset(call);
 	lower_names(call);
 	fill(&fields, call, length, sizeof(length));

@@ -87,6 +87,7 @@ struct http_call {
 	uint32_t tries;		 /* how many links it was given to */
 	int32_t stream;
 	size_t sent_at; /* how much of the body has left */
+	bool heading;	/* fields come behind a status: no trailers */
 	bool whole;	/* the reply has ended */
 	CURLcode code;	/* of one that is through */
 

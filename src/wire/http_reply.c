@@ -16,6 +16,8 @@ void http_reply_reset(struct http_call *call)
 	call->warnings_count = 0;
 	strbuf_reset(&call->warnings);
 	strbuf_reset(&call->body);
+	http_inflate_free(call->inflate);
+	call->inflate = NULL;
 }
 
 /* Something has come for this call. */

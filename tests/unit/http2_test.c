@@ -477,6 +477,45 @@ TEST(a_compressed_reply_that_is_broken_is_lost)
 	}
 }
 
+/* ---- fields that are not the reply's ---- */
+
+static void serve_fields(struct stage *stage, struct peer_request *request)
+{
+	static const char *const fields =
+		"content-type: a/b\nretry-after: 9\nwarning: 299 - \"a\"\n";
+
+	(void)stage;
+	if (strcmp(request->path, "/before") == 0) {
+		peer_interim(request, 103, "content-encoding: gzip\nretry-after: 5\n");
+		peer_interim(request, 103, "content-type: c/d\nwarning: 299 - \"c\"\n");
+	} else if (strcmp(request->path, "/behind") == 0) {
+		peer_trailers(request, "content-encoding: gzip\ncontent-type: c/d\n"
+				       "retry-after: 5\nwarning: 299 - \"c\"\n");
+	}
+	peer_reply(request, 200, fields, "body", 4);
+}
+
+TEST(neither_early_hints_nor_trailers_change_the_reply)
+{
+	static const char *const paths[] = { "/alone", "/before", "/behind" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		struct stage stage;
+		stage_open(&stage, &http2);
+		stage.serve = serve_fields;
+		struct answer *answer = stage_send(
+			&stage, (struct http_request){ .url = paths[i], .gzip = true }, false);
+		stage_wait(&stage, answer);
+		CHECKF(answer->result == HTTP_ANSWERED, "%s: %s", paths[i], answer->reason);
+		CHECK_INT(answer->status, 200);
+		CHECK_STR(answer->body, "body");
+		CHECK_STR(answer->content_type, "a/b");
+		CHECK_INT(answer->retry_after_s, 9);
+		CHECK_INT(answer->warnings_count, 1);
+		stage_close(&stage);
+	}
+}
+
 /* ---- the URL ---- */
 
 static void serve_path(struct stage *stage, struct peer_request *request)

@@ -64,6 +64,10 @@ void peer_begin(struct peer_request *request, int status, const char *headers);
 void peer_write(struct peer_request *request, const void *bytes, size_t len);
 void peer_end(struct peer_request *request);
 
+/* HTTP/2: a reply before the reply; fields that follow the body, told before it ends. */
+void peer_interim(struct peer_request *request, int status, const char *headers);
+void peer_trailers(struct peer_request *request, const char *headers);
+
 /* After peer_begin(): as many bytes as are asked for, as fast as they go, and the end. */
 void peer_flood(struct peer_request *request, uint64_t bytes);
 

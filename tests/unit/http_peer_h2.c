@@ -8,13 +8,26 @@
 
 #define HEADERS_MAX 16
 
+static size_t header_lines(char *lines, nghttp2_nv *headers, size_t count);
+
+/* Instead of the body's end. */
+static void give_trailers(nghttp2_session *session, const struct request *request)
+{
+	nghttp2_nv pairs[HEADERS_MAX];
+	char *lines = strdup(request->trailers);
+
+	nghttp2_submit_trailer(session, request->shown.stream, pairs,
+			       header_lines(lines, pairs, 0));
+	free(lines);
+}
+
 static ssize_t give_data(nghttp2_session *session, int32_t stream, uint8_t *to, size_t room,
 			 uint32_t *flags, nghttp2_data_source *source, void *context)
 {
 	struct request *request = source->ptr;
 	size_t len = MIN(room, request->data.len - request->data_at);
 
-	(void)session, (void)stream, (void)context;
+	(void)stream, (void)context;
 	if (request->flood) {
 		len = MIN(room, request->flood);
 		memset(to, 'x', len);
@@ -25,8 +38,12 @@ static ssize_t give_data(nghttp2_session *session, int32_t stream, uint8_t *to, 
 			memcpy(to, request->data.s + request->data_at, len);
 		request->data_at += len;
 	}
-	if (request->ended && request->data_at == request->data.len)
-		*flags |= NGHTTP2_DATA_FLAG_EOF;
+	bool all = request->ended && request->data_at == request->data.len;
+	if (all && request->trailers)
+		give_trailers(session, request);
+	if (all)
+		*flags |= NGHTTP2_DATA_FLAG_EOF |
+			  (request->trailers ? NGHTTP2_DATA_FLAG_NO_END_STREAM : 0);
 	else if (len == 0)
 		return NGHTTP2_ERR_DEFERRED;
 	return (ssize_t)len;
@@ -54,9 +71,11 @@ static size_t header_lines(char *lines, nghttp2_nv *headers, size_t count)
 	return count;
 }
 
-void peer_h2_answer(struct request *request, int status, const char *headers)
+static void answer(struct request *request, int status, const char *headers, bool interim)
 {
 	nghttp2_data_provider provider = { .source.ptr = request, .read_callback = give_data };
+	nghttp2_session *h2 = request->shown.link->h2;
+	int32_t stream = request->shown.stream;
 	nghttp2_nv pairs[HEADERS_MAX];
 	char code[8];
 	char *lines = strdup(headers ? headers : "");
@@ -65,9 +84,27 @@ void peer_h2_answer(struct request *request, int status, const char *headers)
 	pairs[0] = (nghttp2_nv){ (uint8_t *)":status", (uint8_t *)code, 7, strlen(code),
 				 NGHTTP2_NV_FLAG_NONE };
 	size_t count = header_lines(lines, pairs, 1);
-	nghttp2_submit_response(request->shown.link->h2, request->shown.stream, pairs, count,
-				&provider);
+	if (interim)
+		nghttp2_submit_headers(h2, NGHTTP2_FLAG_NONE, stream, NULL, pairs, count, NULL);
+	else
+		nghttp2_submit_response(h2, stream, pairs, count, &provider);
 	free(lines);
+}
+
+void peer_h2_answer(struct request *request, int status, const char *headers)
+{
+	answer(request, status, headers, false);
+}
+
+void peer_interim(struct peer_request *shown, int status, const char *headers)
+{
+	answer((struct request *)shown, status, headers, true);
+	peer_flush(shown->link);
+}
+
+void peer_trailers(struct peer_request *shown, const char *headers)
+{
+	((struct request *)shown)->trailers = headers;
 }
 
 bool peer_h2_fill(struct peer_link *link)

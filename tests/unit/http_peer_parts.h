@@ -17,6 +17,7 @@ struct request {
 	struct request *next;
 	struct strbuf method, path, headers, body;
 	struct strbuf data; /* HTTP/2: of the answer, not yet taken */
+	const char *trailers;
 	size_t data_at;
 	uint64_t flood;	   /* bytes still to make */
 	bool begun, ended; /* the answer */
