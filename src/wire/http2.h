@@ -14,6 +14,7 @@
 #ifndef GS_WIRE_HTTP2_H
 #define GS_WIRE_HTTP2_H
 
+#include "base/attr.h"
 #include "wire/http_parts.h"
 
 #include <gnutls/gnutls.h>
@@ -98,6 +99,8 @@ void http2_link_release(struct http2_link *link);		 /* held once less */
 void http2_link_connected(struct http2_link *link);		 /* its socket is */
 void http2_link_settled(struct http2_link *link);		 /* takes streams now */
 bool http2_link_lives(struct http2_link *link); /* false: it has failed, or ends */
+/* Why it ends, unless one of the two has said so before. */
+void http2_link_note(struct http2_link *link, const char *format, ...) PRINTF(2, 3);
 void http2_link_send(struct http2_link *link);
 
 /* http2_open.c */

@@ -9,6 +9,7 @@
 #include "wire/http2.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,17 @@ struct http2_link *http2_link_new(const struct http_call *call)
 	link->timer.data = link;
 	link->held = 1;
 	return link;
+}
+
+void http2_link_note(struct http2_link *link, const char *format, ...)
+{
+	va_list arguments;
+
+	if (link->reason[0])
+		return;
+	va_start(arguments, format);
+	vsnprintf(link->reason, sizeof(link->reason), format, arguments);
+	va_end(arguments);
 }
 
 /* ---- to the socket and from it ---- */
@@ -196,8 +208,7 @@ void http2_link_send(struct http2_link *link)
 			code = push_out(link);
 	} while (!code && some && !link->out.len);
 	if (!code && is_through(link)) {
-		snprintf(link->reason, sizeof(link->reason),
-			 "the server has ended the connection");
+		http2_link_note(link, "the server has ended the connection");
 		code = CURLE_RECV_ERROR;
 	}
 	if (code)
@@ -276,8 +287,7 @@ static CURLcode receive(struct http2_link *link)
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return CURLE_OK;
 	if (n < 0) {
-		snprintf(link->reason, sizeof(link->reason), "cannot receive: %s",
-			 strerror(errno));
+		http2_link_note(link, "cannot receive: %s", strerror(errno));
 		return CURLE_RECV_ERROR;
 	}
 	link->heard_ms = uv_now(link->http->loop);

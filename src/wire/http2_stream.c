@@ -90,13 +90,30 @@ static int data_came(nghttp2_session *session, uint8_t flags, int32_t stream, co
 	return 0;
 }
 
+/* What one of the two says of a connection that has gone wrong. */
+static void note_goaway(struct http2_link *link, const char *what, const nghttp2_goaway *goaway)
+{
+	char text[128];
+	size_t len = MIN(goaway->opaque_data_len, sizeof(text) - 1);
+
+	if (goaway->error_code == NGHTTP2_NO_ERROR)
+		return;
+	for (size_t i = 0; i < len; i++)
+		text[i] = isprint(goaway->opaque_data[i]) ? (char)goaway->opaque_data[i] : '?';
+	text[len] = '\0';
+	http2_link_note(link, "%s: %s%s%s", what, nghttp2_http2_strerror(goaway->error_code),
+			len ? ", " : "", text);
+}
+
 static int frame_came(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
 	struct http2_link *link = context;
 	struct http_call *call;
 
-	if (frame->hd.type == NGHTTP2_GOAWAY)
+	if (frame->hd.type == NGHTTP2_GOAWAY) {
 		link->over = true;
+		note_goaway(link, "the server has ended the connection", &frame->goaway);
+	}
 	if (frame->hd.type == NGHTTP2_SETTINGS && link->state == HTTP2_SETTLING)
 		http2_link_settled(link);
 	if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)
@@ -120,7 +137,7 @@ static void close_call(struct http_call *call, uint32_t error)
 	} else if (call->whole) {
 		http2_through(call, CURLE_OK, "");
 	} else {
-		snprintf(reason, sizeof(reason), "the server has reset the stream: %s",
+		snprintf(reason, sizeof(reason), "the stream was reset: %s",
 			 nghttp2_http2_strerror(error));
 		http2_through(call,
 			      error == NGHTTP2_REFUSED_STREAM ? CURLE_HTTP2_STREAM : CURLE_HTTP2,
@@ -168,6 +185,9 @@ static int frame_goes(nghttp2_session *session, const nghttp2_frame *frame, void
 	struct http2_link *link = context;
 	struct http_call *call;
 
+	/* nghttp2 judges what comes, and this is all that it tells of it. */
+	if (frame->hd.type == NGHTTP2_GOAWAY)
+		note_goaway(link, "the server does not keep to HTTP/2", &frame->goaway);
 	if (frame->hd.type != NGHTTP2_HEADERS)
 		return 0;
 	call = call_of(session, frame->hd.stream_id);

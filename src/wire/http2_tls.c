@@ -207,8 +207,7 @@ CURLcode http2_tls_read(struct http2_link *link, char *bytes, size_t size, size_
 		return failed(link, CURLE_RECV_ERROR, "cannot receive", (int)r);
 	if (r <= 0) {
 		link->in_ended = true;
-		snprintf(link->reason, sizeof(link->reason),
-			 "the server has closed the connection");
+		http2_link_note(link, "the server has closed the connection");
 		return CURLE_RECV_ERROR;
 	}
 	*len = (size_t)r;

@@ -288,6 +288,68 @@ TEST(a_server_that_greets_and_takes_nothing_is_not_asked_for_ever)
 	}
 }
 
+TEST(what_was_agreed_on_and_is_not_spoken_is_told)
+{
+	struct stage_plan plan = http2;
+	struct stage stage;
+
+	plan.peer.noise_first = true;
+	stage_open(&stage, &plan);
+	struct answer *answer = stage_post(&stage, "/", "x");
+	stage_wait(&stage, answer);
+	CHECK_INT(answer->result, HTTP_NOT_SENT);
+	CHECKF(strstr(answer->reason, "does not keep to HTTP/2: PROTOCOL_ERROR"), "%s",
+	       answer->reason);
+	stage_close(&stage);
+}
+
+/* A PING of seven bytes instead of eight. */
+static void break_frames(const struct peer_request *request)
+{
+	peer_raw(request->link, "\0\0\7\6\0\0\0\0\0seven..", 16);
+}
+
+static void say_why(const struct peer_request *request)
+{
+	struct peer_link *link = request->link;
+
+	nghttp2_submit_goaway(link->h2, NGHTTP2_FLAG_NONE, request->stream,
+			      NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *)"slow\1down", 9);
+	peer_flush(link);
+	peer_cut(link, false);
+}
+
+static void say_nothing(const struct peer_request *request)
+{
+	peer_cut(request->link, false);
+}
+
+TEST(why_a_connection_has_ended_is_told)
+{
+	static const struct {
+		void (*end)(const struct peer_request *request);
+		const char *reason;
+	} rows[] = {
+		{ break_frames, "the server does not keep to HTTP/2: FRAME_SIZE_ERROR" },
+		{ say_why, "the server has ended the connection: ENHANCE_YOUR_CALM, slow?down" },
+		{ say_nothing, "the server has closed the connection" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct stage stage;
+		stage_open(&stage, &http2);
+		stage.serve = serve_hold;
+		struct answer *answer = stage_post(&stage, "/", "x");
+		while (!stage.held_count)
+			stage_turn(&stage);
+		rows[i].end(stage.held[0]);
+		stage_wait(&stage, answer);
+		CHECK_INT(answer->result, HTTP_LOST);
+		CHECK_STR(answer->reason, rows[i].reason);
+		stage_close(&stage);
+	}
+}
+
 /* ---- what lies behind something else ---- */
 
 /* GnuTLS gives way after each message of its own: a ticket, a change of keys. */

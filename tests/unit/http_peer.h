@@ -39,6 +39,7 @@ struct peer_options {
 	bool mute;	   /* accept and never say a word, not even of TLS */
 	bool big_window;   /* HTTP/2: a request's body is taken as fast as it comes */
 	bool goaway_first, cut_first, no_streams; /* HTTP/2: greet, and take no request */
+	bool noise_first;			  /* agree on HTTP/2, and speak another */
 	void (*serve)(void *context, struct peer_request *request);
 	void *context;
 };

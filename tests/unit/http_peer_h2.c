@@ -228,6 +228,8 @@ void peer_h2_begin(struct peer_link *link)
 		nghttp2_session_set_local_window_size(link->h2, NGHTTP2_FLAG_NONE, 0, 1 << 30);
 	if (options->goaway_first)
 		nghttp2_submit_goaway(link->h2, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, NULL, 0);
+	if (options->noise_first)
+		strbuf_puts(&link->out, "HTTP/1.1 400 Bad Request\r\n\r\n");
 	if (options->cut_first)
 		link->last = true;
 }
