@@ -43,10 +43,11 @@ struct http_options {
 /* How it ended. */
 enum http_result {
 	HTTP_ANSWERED, /* the reply is whole, whatever its status */
-	HTTP_NOT_SENT, /* nothing of it has reached the server: may be sent again */
+	HTTP_NOT_SENT, /* nothing of it has reached the server, perhaps for lack of time:
+			* may be sent again */
 	HTTP_LOST,     /* no whole reply; the server may have done it or not */
 	HTTP_REFUSED,  /* the certificates do not please one side; no write was sent */
-	HTTP_DEADLINE, /* deadline_ms or idle_ms has passed; else like HTTP_LOST */
+	HTTP_DEADLINE, /* sent, and deadline_ms or idle_ms has passed; else like HTTP_LOST */
 	HTTP_TOO_BIG,  /* the reply has more than max_bytes; the server has done it */
 	HTTP_STOPPED,  /* by the answer of data() */
 };

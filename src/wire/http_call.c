@@ -5,6 +5,7 @@
 #include "wire/http2.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -312,7 +313,8 @@ void http_call_expire(struct http_call *call)
 		http_socket_bury(socket);
 	if (call->link && call->sends && is_dead(call, call->link->heard_ms))
 		http2_bury(call->link);
-	call_finish(call, HTTP_DEADLINE, CURLE_OK);
+	snprintf(call->reason, sizeof(call->reason), "no connection in time");
+	call_finish(call, call->sends ? HTTP_DEADLINE : HTTP_NOT_SENT, CURLE_OPERATION_TIMEDOUT);
 }
 
 void http_call_drop(struct http_call *call)

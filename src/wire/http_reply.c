@@ -175,7 +175,7 @@ const char *http_reply_reason(const struct http_call *call, enum http_result res
 	if (result == HTTP_STOPPED)
 		return "stopped by its reader";
 	if (result == HTTP_DEADLINE)
-		return call->sends ? "no answer in time" : "no connection in time";
+		return "no answer in time";
 	if (call->no_memory)
 		return "out of memory";
 	/* Our own answer to libcurl's wish to send once more. */
