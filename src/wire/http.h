@@ -43,8 +43,8 @@ struct http_options {
 /* How it ended. */
 enum http_result {
 	HTTP_ANSWERED, /* the reply is whole, whatever its status */
-	HTTP_NOT_SENT, /* nothing of it has reached the server, perhaps for lack of time:
-			* may be sent again */
+	HTTP_NOT_SENT, /* nothing of it has been processed, perhaps for lack of time: may be
+			* sent again */
 	HTTP_LOST,     /* no whole reply; the server may have done it or not */
 	HTTP_REFUSED,  /* the certificates do not please one side; no write was sent */
 	HTTP_DEADLINE, /* sent, and deadline_ms or idle_ms has passed; else like HTTP_LOST */
@@ -91,7 +91,8 @@ int http_new(uv_loop_t *loop, const struct http_options *options, struct http **
 
 /* Begins a request: 0 (done() will be called unless it is cancelled), -EINVAL, -ENOMEM,
  * -ESHUTDOWN after http_retire().  Only GET and HEAD may be sent twice, when a connection
- * that was used before breaks without a byte of reply.  Redirects are answers. */
+ * that was used before breaks without a byte of reply; others only if the server says that
+ * it has not processed them (HTTP/2: REFUSED_STREAM, GOAWAY).  Redirects are answers. */
 int http_start(struct http *http, const struct http_request *request, struct http_call **ret,
 	       struct err *err);
 

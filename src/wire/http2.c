@@ -134,11 +134,20 @@ static bool waits_again(const struct http_call *call, CURLcode code)
 	       (refused || (broke && (unsent || !call->fresh)));
 }
 
+/* A refused stream, and one above the last that a GOAWAY names, has not been processed in any
+ * way (RFC 9113, 8.7): as if it had never been sent. */
+static void take_back(struct http_call *call, CURLcode code)
+{
+	if (code == CURLE_HTTP2_STREAM && call->sends && !call->status)
+		call->sends--;
+}
+
 void http2_through(struct http_call *call, CURLcode code, const char *reason)
 {
 	call->link = NULL;
 	if (call->state == HTTP_ENDED)
 		return; /* cancelled, and about to leave */
+	take_back(call, code);
 	if (call->state == HTTP_RUNNING && waits_again(call, code)) {
 		http_call_move(call, HTTP_WAITING);
 		http_kick(call->http);

@@ -74,7 +74,7 @@ struct http_call {
 	bool has_body;		     /* if only an empty one */
 	bool safe;		     /* the method changes nothing: may be sent twice */
 	bool cancelled, stopped, too_big, no_memory;
-	uint32_t sends; /* how often it was begun to be sent */
+	uint32_t sends; /* how often it was begun to be sent, and not refused unread */
 	bool fresh;	/* no reply had come on the connection when it was sent */
 
 	CURL *easy; /* with libcurl; NULL: it never was */

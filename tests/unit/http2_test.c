@@ -205,18 +205,20 @@ static void serve_refuse(struct stage *stage, struct peer_request *request)
 	peer_reset(request, NGHTTP2_REFUSED_STREAM);
 }
 
-TEST(a_read_that_is_always_refused_is_not_sent_for_ever)
+TEST(what_is_always_refused_is_not_sent_for_ever)
 {
-	struct stage stage;
-
-	stage_open(&stage, &http2);
-	stage.serve = serve_refuse;
-	struct answer *answer = stage_get(&stage, "/");
-	stage_wait(&stage, answer);
-	CHECK_INT(answer->result, HTTP_LOST);
-	CHECK(strstr(answer->reason, "REFUSED_STREAM"));
-	CHECK_INT(stage.served, 5);
-	stage_close(&stage);
+	for (int writes = 0; writes < 2; writes++) {
+		struct stage stage;
+		stage_open(&stage, &http2);
+		stage.serve = serve_refuse;
+		struct answer *answer =
+			writes ? stage_post(&stage, "/", "x") : stage_get(&stage, "/");
+		stage_wait(&stage, answer);
+		CHECK_INT(answer->result, HTTP_NOT_SENT);
+		CHECK(strstr(answer->reason, "REFUSED_STREAM"));
+		CHECK_INT(stage.served, 5);
+		stage_close(&stage);
+	}
 }
 
 static void serve_goaway(struct stage *stage, struct peer_request *request)

@@ -247,7 +247,8 @@ static void serve_refuse_once(struct stage *stage, struct peer_request *request)
 		peer_reply(request, 200, NULL, "ok", 2);
 }
 
-TEST(a_refused_stream_is_sent_again_only_if_it_reads)
+/* The server says that it has done nothing of it. */
+TEST(a_refused_stream_is_sent_again)
 {
 	for (int writes = 0; writes < 2; writes++) {
 		struct stage stage;
@@ -256,10 +257,69 @@ TEST(a_refused_stream_is_sent_again_only_if_it_reads)
 		struct answer *answer =
 			writes ? stage_post(&stage, "/", "x") : stage_get(&stage, "/");
 		stage_wait(&stage, answer);
-		CHECK_INT(answer->result, writes ? HTTP_LOST : HTTP_ANSWERED);
-		CHECK_INT(stage.served, writes ? 1 : 2);
+		CHECK_INT(answer->result, HTTP_ANSWERED);
+		CHECK_INT(stage.served, 2);
 		stage_close(&stage);
 	}
+}
+
+/* Refused, and then lost: what becomes of the second says nothing of the first. */
+TEST(a_write_that_was_refused_may_still_be_lost)
+{
+	struct stage stage;
+
+	stage_open(&stage, &ways[2]);
+	stage.serve = serve_hold;
+	struct answer *answer = stage_post(&stage, "/", "x");
+	wait_held(&stage, 1);
+	peer_reset(stage.held[0], NGHTTP2_REFUSED_STREAM);
+	wait_held(&stage, 2);
+	peer_cut(stage.held[1]->link, false);
+	stage_wait(&stage, answer);
+	CHECK_INT(answer->result, HTTP_LOST);
+	CHECK_INT(stage.served, 2);
+	stage_close(&stage);
+}
+
+/* A server that has begun to answer cannot take back that it has read it. */
+TEST(a_write_that_is_refused_behind_its_status_is_lost)
+{
+	struct stage stage;
+
+	stage_open(&stage, &ways[2]);
+	stage.serve = serve_hold;
+	struct answer *answer = stage_post(&stage, "/", "x");
+	wait_held(&stage, 1);
+	peer_begin(stage.held[0], 200, NULL);
+	peer_reset(stage.held[0], NGHTTP2_REFUSED_STREAM);
+	stage_wait(&stage, answer);
+	CHECK_INT(answer->result, HTTP_LOST);
+	CHECK_INT(stage.served, 1);
+	stage_close(&stage);
+}
+
+/* As a server does that ends while requests are on their way to it. */
+TEST(streams_above_the_last_of_a_goaway_go_to_a_new_connection)
+{
+	struct stage stage;
+
+	stage_open(&stage, &ways[2]);
+	stage.serve = serve_hold;
+	struct answer *first = stage_post(&stage, "/a", "x");
+	wait_held(&stage, 1);
+	struct answer *second = stage_post(&stage, "/b", "x");
+	wait_held(&stage, 2);
+	peer_goaway(stage.held[0]->link, stage.held[0]->stream);
+	wait_held(&stage, 3);
+	CHECK_STR(stage.held[2]->path, "/b");
+	peer_reply(stage.held[0], 200, NULL, "a", 1);
+	peer_reply(stage.held[2], 200, NULL, "b", 1);
+	stage_wait_all(&stage);
+	CHECK_INT(first->result, HTTP_ANSWERED);
+	CHECK_INT(second->result, HTTP_ANSWERED);
+	CHECK_STR(second->body, "b");
+	CHECK_INT(peer_accepted(stage.peer), 2);
+	stage_close(&stage);
 }
 
 TEST(after_goaway_requests_go_to_a_new_connection)
