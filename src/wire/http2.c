@@ -220,10 +220,12 @@ void http2_fail(struct http2_link *link, CURLcode code)
 
 	link->over = true;
 	leave_all(link, code);
-	if (!was_ready)
+	if (!was_ready) {
+		http2_open_worked(link, false);
 		fail_waiting(link, code);
-	else if (nghttp2_session_get_next_stream_id(link->session) == 1)
+	} else if (nghttp2_session_get_next_stream_id(link->session) == 1) {
 		tire_waiting(link, code);
+	}
 	remove_link(link);
 	http_kick(link->http); /* for those that wait again */
 }

@@ -44,7 +44,7 @@ struct http2_link {
 	enum http2_state state;
 
 	uv_getaddrinfo_t resolve;
-	struct addrinfo *addresses, *address; /* all, and the one that is tried */
+	struct addrinfo *addresses, *first, *address; /* all, and those tried first and now */
 	uint64_t connect_by_ms;
 	uv_timer_t timer; /* until it is ready: for that; later: how long it is idle */
 	uv_poll_t *poll;  /* of the socket, frees itself */
@@ -106,6 +106,7 @@ void http2_link_send(struct http2_link *link);
 /* http2_open.c */
 void http2_open(struct http2_link *link); /* resolves and connects */
 void http2_open_stop(struct http2_link *link);
+void http2_open_worked(const struct http2_link *link, bool worked); /* for the next one */
 
 /* http2_tls.c: 0 or a code of libcurl's, with the link's reason. */
 CURLcode http2_tls_new(struct http2_link *link);

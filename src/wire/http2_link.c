@@ -258,6 +258,7 @@ static CURLcode greet(struct http2_link *link)
 void http2_link_settled(struct http2_link *link)
 {
 	link->state = HTTP2_READY;
+	http2_open_worked(link, true);
 	link->over = link->over || !http2_has_room(link); /* for none at all */
 	link->idle_ms = uv_now(link->http->loop);
 	uv_timer_start(&link->timer, rests, link->http->options.keep_ms, 0);

@@ -27,6 +27,7 @@
 #include "wire/http.h"
 
 #include <curl/curl.h>
+#include <sys/socket.h>
 
 #define HTTP_SOCKET_BUCKETS 64
 #define HTTP_WARNINGS_MAX   8
@@ -132,6 +133,8 @@ struct http {
 	char *buffer;	 /* of all links: what was received, and what is to be sent */
 	bool only_http1; /* the server does not speak HTTP/2 */
 	bool curl_due;	 /* libcurl wants to work in the next turn of the loop */
+	struct sockaddr_storage worked; /* where the last connection of HTTP/2 got through */
+	socklen_t worked_len;		/* 0: none has, or the one after it did not */
 	uv_timer_t curl_timer, due_timer;
 	uv_idle_t kick;	  /* work for the next turn of the loop */
 	uint32_t handles; /* of the loop, not yet closed */

@@ -136,6 +136,85 @@ TEST(an_address_that_does_not_answer_leaves_time_for_the_next)
 	close(listener);
 }
 
+/* At the server's port and another address. */
+static struct peer *peer_beside(struct stage *stage, const char *host, const struct cert *cert)
+{
+	return peer_new(&stage->loop, &(struct peer_options){ .host = host,
+							      .port = peer_port(stage->peer),
+							      .cert_file = cert->cert_file,
+							      .key_file = cert->key_file,
+							      .http2 = true,
+							      .serve = stage_serve,
+							      .context = stage });
+}
+
+static void end_connections(struct stage *stage, const struct peer *peer)
+{
+	peer_cut(peer->links, false);
+	while (http_connections(stage->http))
+		stage_turn(stage);
+}
+
+/* Else each connection would wait for one that never answers. */
+TEST(the_address_that_worked_is_tried_first_the_next_time)
+{
+	struct stage stage;
+
+	stage_open(&stage, &http2);
+	memcpy(resolver_addresses, (const char *[3]){ "127.0.0.9", "127.0.0.1", "127.0.0.8" },
+	       sizeof(resolver_addresses));
+	CHECK_INT(get_by_name(&stage)->result, HTTP_ANSWERED);
+	struct peer *stranger = peer_beside(&stage, "127.0.0.9", &stage_client);
+	for (uint32_t i = 2; i < 5; i++) {
+		end_connections(&stage, stage.peer);
+		struct answer *answer = get_by_name(&stage);
+		CHECKF(answer->result == HTTP_ANSWERED, "%s", answer->reason);
+		CHECK_INT(peer_accepted(stage.peer), i);
+	}
+	CHECK_INT(peer_accepted(stranger), 0);
+	peer_close(stranger);
+	stage_close(&stage);
+}
+
+TEST(when_it_does_not_work_any_more_all_others_are_tried)
+{
+	struct stage stage;
+
+	stage_open(&stage, &http2);
+	memcpy(resolver_addresses, (const char *[3]){ "127.0.0.8" }, sizeof(resolver_addresses));
+	struct peer *other = peer_beside(&stage, "127.0.0.8", &stage_server);
+	CHECK_INT(get_by_name(&stage)->result, HTTP_ANSWERED);
+	CHECK_INT(peer_accepted(other), 1);
+	end_connections(&stage, other);
+	peer_close(other);
+	/* Before it and behind it. */
+	memcpy(resolver_addresses, (const char *[3]){ "127.0.0.1", "127.0.0.8", "127.0.0.9" },
+	       sizeof(resolver_addresses));
+	CHECK_INT(get_by_name(&stage)->result, HTTP_ANSWERED);
+	CHECK_INT(peer_accepted(stage.peer), 1);
+	stage_close(&stage);
+}
+
+TEST(an_address_that_fails_behind_its_greeting_is_not_tried_first_for_ever)
+{
+	struct stage stage;
+
+	stage_open(&stage, &http2);
+	memcpy(resolver_addresses, (const char *[3]){ "127.0.0.8" }, sizeof(resolver_addresses));
+	struct peer *other = peer_beside(&stage, "127.0.0.8", &stage_server);
+	CHECK_INT(get_by_name(&stage)->result, HTTP_ANSWERED);
+	end_connections(&stage, other);
+	peer_close(other);
+	stage_pass(&stage, 10);
+	other = peer_beside(&stage, "127.0.0.8", &stage_client);
+	memcpy(resolver_addresses, (const char *[3]){ "127.0.0.1", "127.0.0.8" },
+	       sizeof(resolver_addresses));
+	CHECK_INT(get_by_name(&stage)->result, HTTP_REFUSED);
+	CHECK_INT(get_by_name(&stage)->result, HTTP_ANSWERED);
+	peer_close(other);
+	stage_close(&stage);
+}
+
 /* ---- room ---- */
 
 TEST(what_a_connection_has_no_room_for_gets_another)

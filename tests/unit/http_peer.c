@@ -591,6 +591,7 @@ static void peer_tls(struct peer *peer)
 struct peer *peer_new(uv_loop_t *loop, const struct peer_options *options)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)options->port),
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(address);
 	struct peer *peer = calloc(1, sizeof(*peer));
@@ -600,7 +601,12 @@ struct peer *peer_new(uv_loop_t *loop, const struct peer_options *options)
 	peer->options = *options;
 	if (options->cert_file)
 		peer_tls(peer);
+	if (options->host)
+		inet_pton(AF_INET, options->host, &address.sin_addr);
 	peer->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* Another may have been here a moment ago. */
+	if (options->port)
+		setsockopt(peer->fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
 	peer_must(peer->fd >= 0 && bind(peer->fd, (struct sockaddr *)&address, len) == 0 &&
 			  listen(peer->fd, 1024) == 0 &&
 			  getsockname(peer->fd, (struct sockaddr *)&address, &len) == 0 &&

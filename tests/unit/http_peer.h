@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http_peer.h - a small HTTP server that does what a test tells it.
  *
- * HTTP/1.1 and HTTP/2, in the clear or over TLS, on 127.0.0.1 and on the loop that it is
+ * HTTP/1.1 and HTTP/2, in the clear or over TLS, on this machine and on the loop that it is
  * given: the client's in tests, one of another thread in benchmarks.  serve() is called
  * with each whole request and answers when it likes, or never, or with a broken wire.
  * Aborts when it lacks something: it is no part of the program.
@@ -28,6 +28,8 @@ struct peer_request {
 };
 
 struct peer_options {
+	const char *host;		  /* NULL: 127.0.0.1 */
+	int port;			  /* 0: any */
 	const char *cert_file, *key_file; /* NULL: no TLS */
 	const char *client_ca_file;	  /* demand a client's certificate of this one */
 	bool client_optional;		  /* ask for it, and take any or none */
