@@ -4,6 +4,7 @@
  *	http2.c         the links of a set, and which of them takes a call
  *	http2_link.c    one connection: its life, what it reads and what it sends
  *	http2_open.c    from a name to a socket that is connected
+ *	http2_lookup.c  the addresses of a name
  *	http2_tls.c     GnuTLS on bytes that the link has received
  *	http2_stream.c  calls as streams of nghttp2
  *
@@ -35,6 +36,8 @@ enum http2_state {
 	HTTP2_ENDED,
 };
 
+struct http2_lookup; /* of a name, on its way */
+
 struct http2_link {
 	struct http *http;
 	struct http2_link *next, *prev;
@@ -43,14 +46,13 @@ struct http2_link {
 	char *name; /* that its certificate is to show */
 	enum http2_state state;
 
-	uv_getaddrinfo_t resolve;
+	struct http2_lookup *lookup;		      /* NULL: none is on its way */
 	struct addrinfo *addresses, *first, *address; /* all, and those tried first and now */
 	uint64_t connect_by_ms;
 	uv_timer_t timer; /* until it is ready: for that; later: how long it is idle */
 	uv_poll_t *poll;  /* of the socket, frees itself */
 	int fd;		  /* -1: none */
 	int armed;	  /* what the loop watches */
-	uint32_t held;	  /* by so many things of the loop */
 
 	gnutls_certificate_credentials_t credentials;
 	gnutls_session_t tls;
@@ -95,7 +97,6 @@ void http2_close_all(struct http *http);
 /* http2_link.c */
 struct http2_link *http2_link_new(const struct http_call *call); /* NULL: no memory */
 void http2_link_close(struct http2_link *link);			 /* freed later */
-void http2_link_release(struct http2_link *link);		 /* held once less */
 void http2_link_connected(struct http2_link *link);		 /* its socket is */
 void http2_link_settled(struct http2_link *link);		 /* takes streams now */
 bool http2_link_lives(struct http2_link *link); /* false: it has failed, or ends */
@@ -107,6 +108,15 @@ void http2_link_send(struct http2_link *link);
 void http2_open(struct http2_link *link); /* resolves and connects */
 void http2_open_stop(struct http2_link *link);
 void http2_open_worked(const struct http2_link *link, bool worked); /* for the next one */
+
+/* http2_lookup.c */
+
+/* Begins one for the link's host: 0, -ENOMEM, -EAGAIN.  found() is called once, from the loop,
+ * and takes the addresses; `error` is getaddrinfo()'s. */
+int http2_lookup_new(const struct http2_link *link,
+		     void (*found)(void *context, int error, struct addrinfo *addresses),
+		     void *context, struct http2_lookup **ret);
+void http2_lookup_drop(struct http2_lookup *lookup); /* found() is not called any more */
 
 /* http2_tls.c: 0 or a code of libcurl's, with the link's reason. */
 CURLcode http2_tls_new(struct http2_link *link);

@@ -36,15 +36,9 @@ static void link_free(struct http2_link *link)
 	http_handle_closed(http);
 }
 
-void http2_link_release(struct http2_link *link)
-{
-	if (--link->held == 0)
-		link_free(link);
-}
-
 static void timer_closed(uv_handle_t *handle)
 {
-	http2_link_release(handle->data);
+	link_free(handle->data);
 }
 
 /* "[::1]" is "::1". */
@@ -100,7 +94,6 @@ struct http2_link *http2_link_new(const struct http_call *call)
 	}
 	uv_timer_init(http->loop, &link->timer);
 	link->timer.data = link;
-	link->held = 1;
 	return link;
 }
 

@@ -196,20 +196,16 @@ static void begin(struct http2_link *link)
 
 /* ---- the name ---- */
 
-static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
+static void resolved(void *context, int error, struct addrinfo *addresses)
 {
-	struct http2_link *link = request->data;
+	struct http2_link *link = context;
 	struct http *http = link->http;
 
+	link->lookup = NULL;
 	link->addresses = addresses;
-	if (link->state == HTTP2_ENDED) {
-		http2_link_release(link);
-		return;
-	}
-	link->held--;
 	http_enter(http);
-	if (status < 0)
-		fail(link, CURLE_COULDNT_RESOLVE_HOST, uv_strerror(status));
+	if (error)
+		fail(link, CURLE_COULDNT_RESOLVE_HOST, gai_strerror(error));
 	else
 		begin(link);
 	settle(http);
@@ -219,27 +215,23 @@ void http2_open(struct http2_link *link)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 				  .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
-	uv_loop_t *loop = link->http->loop;
 
-	link->connect_by_ms = uv_now(loop) + link->http->options.connect_ms;
+	link->connect_by_ms = uv_now(link->http->loop) + link->http->options.connect_ms;
 	uv_timer_start(&link->timer, too_late, link->http->options.connect_ms, 0);
 	/* An address needs nobody to look it up. */
 	if (getaddrinfo(link->host, link->port, &hints, &link->addresses) == 0) {
 		begin(link);
 		return;
 	}
-	hints.ai_flags = AI_NUMERICSERV;
-	link->resolve.data = link;
-	int r = uv_getaddrinfo(loop, &link->resolve, resolved, link->host, link->port, &hints);
+	int r = http2_lookup_new(link, resolved, link, &link->lookup);
 	if (r < 0)
-		fail(link, CURLE_COULDNT_RESOLVE_HOST, uv_strerror(r));
-	else
-		link->held++;
+		fail(link, CURLE_COULDNT_RESOLVE_HOST, strerror(-r));
 }
 
 void http2_open_stop(struct http2_link *link)
 {
-	if (link->state == HTTP2_RESOLVING)
-		uv_cancel((uv_req_t *)&link->resolve); /* resolved() is called in any case */
+	if (link->lookup)
+		http2_lookup_drop(link->lookup);
+	link->lookup = NULL;
 	drop_socket(link);
 }

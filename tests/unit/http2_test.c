@@ -8,6 +8,7 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <nghttp2/nghttp2.h>
+#include <stdatomic.h>
 #include <zlib.h>
 
 static const struct stage_plan http2 = { .tls = true, .http2 = true };
@@ -20,6 +21,8 @@ static void serve_hold(struct stage *stage, struct peer_request *request)
 /* ---- names: the test is the resolver ---- */
 
 static const char *resolver_addresses[3]; /* of "peer.test" */
+static atomic_bool resolver_let_go;	  /* of who asks for "slow.test" */
+static atomic_int resolver_inside;	  /* asking for that */
 
 static struct addrinfo *make_address(const char *host, const char *port)
 {
@@ -36,6 +39,15 @@ static struct addrinfo *make_address(const char *host, const char *port)
 	return info;
 }
 
+/* As one whose name servers are silent. */
+static void wait_in_resolver(void)
+{
+	resolver_inside++;
+	for (int i = 0; i < STAGE_HANG_MS && !resolver_let_go; i++)
+		usleep(1000);
+	resolver_inside--;
+}
+
 /* Instead of the C library's, for this program. */
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
 		struct addrinfo **ret)
@@ -48,6 +60,8 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
 		*ret = make_address(host, port);
 		return 0;
 	}
+	if (!(hints->ai_flags & AI_NUMERICHOST) && strcmp(host, "slow.test") == 0)
+		wait_in_resolver();
 	if (hints->ai_flags & AI_NUMERICHOST || strcmp(host, "peer.test") != 0)
 		return EAI_NONAME;
 	for (size_t i = ARRAY_SIZE(resolver_addresses); i-- > 0;) {
@@ -213,6 +227,61 @@ TEST(an_address_that_fails_behind_its_greeting_is_not_tried_first_for_ever)
 	CHECK_INT(get_by_name(&stage)->result, HTTP_ANSWERED);
 	peer_close(other);
 	stage_close(&stage);
+}
+
+/* A lookup cannot be cancelled and may take a minute; a process has less time to end. */
+TEST(nobody_waits_for_a_lookup_that_nobody_wants_any_more)
+{
+	struct stage stage;
+
+	stage_open(&stage, &http2);
+	stage_get(&stage, "https://slow.test/");
+	while (!resolver_inside)
+		stage_turn(&stage);
+	stage_close(&stage); /* also the loop */
+	CHECK_INT(resolver_inside, 1);
+	resolver_let_go = true;
+	while (resolver_inside)
+		usleep(1000);
+	resolver_let_go = false;
+}
+
+TEST(a_lookup_that_takes_too_long_is_left_alone)
+{
+	struct http_options options = { .connect_ms = 50 };
+	struct stage_plan plan = http2;
+	struct stage stage;
+
+	plan.options = &options;
+	stage_open(&stage, &plan);
+	for (int i = 0; i < 3; i++) {
+		struct answer *answer = stage_post(&stage, "https://slow.test/", "x");
+		stage_wait(&stage, answer);
+		CHECK_INT(answer->result, HTTP_NOT_SENT);
+		CHECK(strstr(answer->reason, "slow.test"));
+	}
+	resolver_let_go = true;
+	while (resolver_inside)
+		stage_pass(&stage, 1);
+	stage_pass(&stage, 10);
+	resolver_let_go = false;
+	stage_close(&stage);
+}
+
+TEST(a_set_closes_at_any_moment_of_a_lookup)
+{
+	char url[64];
+
+	memcpy(resolver_addresses, (const char *[3]){ "127.0.0.1" }, sizeof(resolver_addresses));
+	for (int turns = 0; turns < 20; turns++) {
+		struct stage stage;
+		stage_open(&stage, &http2);
+		snprintf(url, sizeof(url), "https://peer.test:%d/hello", peer_port(stage.peer));
+		stage_get(&stage, url);
+		for (int i = 0; i < turns; i++)
+			uv_run(&stage.loop, UV_RUN_NOWAIT);
+		stage_close(&stage);
+	}
 }
 
 /* ---- room ---- */
