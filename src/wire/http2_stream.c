@@ -105,27 +105,6 @@ static void note_goaway(struct http2_link *link, const char *what, const nghttp2
 			len ? ", " : "", text);
 }
 
-static int frame_came(nghttp2_session *session, const nghttp2_frame *frame, void *context)
-{
-	struct http2_link *link = context;
-	struct http_call *call;
-
-	if (frame->hd.type == NGHTTP2_GOAWAY) {
-		link->over = true;
-		note_goaway(link, "the server has ended the connection", &frame->goaway);
-	}
-	if (frame->hd.type == NGHTTP2_SETTINGS && link->state == HTTP2_SETTLING)
-		http2_link_settled(link);
-	if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)
-		return 0;
-	call = call_of(session, frame->hd.stream_id);
-	if (call) {
-		call->heading = false;
-		call->whole = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-	}
-	return 0;
-}
-
 /* How the stream's end reads to the call. */
 static void close_call(struct http_call *call, uint32_t error)
 {
@@ -143,6 +122,40 @@ static void close_call(struct http_call *call, uint32_t error)
 			      error == NGHTTP2_REFUSED_STREAM ? CURLE_HTTP2_STREAM : CURLE_HTTP2,
 			      reason);
 	}
+}
+
+/* The reply is whole.  A server may well give one before it has read all that we send, and
+ * read no more: then nobody waits for it. */
+static void reply_ended(struct http2_link *link, struct http_call *call)
+{
+	call->whole = true;
+	if (call->sent_at == call->sent.len)
+		return; /* until the stream is closed */
+	nghttp2_session_set_stream_user_data(link->session, call->stream, NULL);
+	nghttp2_submit_rst_stream(link->session, NGHTTP2_FLAG_NONE, call->stream, NGHTTP2_CANCEL);
+	close_call(call, NGHTTP2_NO_ERROR);
+}
+
+static int frame_came(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+	struct http2_link *link = context;
+	struct http_call *call;
+
+	if (frame->hd.type == NGHTTP2_GOAWAY) {
+		link->over = true;
+		note_goaway(link, "the server has ended the connection", &frame->goaway);
+	}
+	if (frame->hd.type == NGHTTP2_SETTINGS && link->state == HTTP2_SETTLING)
+		http2_link_settled(link);
+	if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)
+		return 0;
+	call = call_of(session, frame->hd.stream_id);
+	if (!call)
+		return 0;
+	call->heading = false;
+	if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+		reply_ended(link, call);
+	return 0;
 }
 
 static int stream_closed(nghttp2_session *session, int32_t stream, uint32_t error, void *context)

@@ -500,6 +500,45 @@ TEST(why_a_connection_has_ended_is_told)
 	}
 }
 
+/* ---- replies that are not as they should be ---- */
+
+/* A server that is overloaded does not read what it will not do. */
+TEST(a_reply_may_come_before_the_request_is_all_sent)
+{
+	const size_t size = (size_t)16 << 20;
+	char *body = calloc(1, size);
+	struct stage_plan plan = http2;
+
+	plan.peer.early = true;
+	for (int told = 0; told < 2; told++) {
+		struct stage stage;
+		stage_open(&stage, &plan);
+		stage.serve = serve_hold;
+		struct answer *answer = stage_send(
+			&stage,
+			(struct http_request){
+				.method = "POST", .url = "/", .body = body, .body_len = size },
+			false);
+		while (!stage.held_count)
+			stage_turn(&stage);
+		struct peer_link *link = stage.held[0]->link;
+		int32_t stream = stage.held[0]->stream;
+		peer_freeze(link);
+		peer_reply(stage.held[0], 429, "retry-after: 7\n", "slow", 4);
+		if (told) /* that it need not go on */
+			nghttp2_submit_rst_stream(link->h2, NGHTTP2_FLAG_NONE, stream,
+						  NGHTTP2_NO_ERROR);
+		peer_flush(link);
+		stage_wait(&stage, answer);
+		CHECKF(answer->result == HTTP_ANSWERED, "%s", answer->reason);
+		CHECK_INT(answer->status, 429);
+		CHECK_INT(answer->retry_after_s, 7);
+		CHECK_STR(answer->body, "slow");
+		stage_close(&stage);
+	}
+	free(body);
+}
+
 /* ---- what lies behind something else ---- */
 
 /* GnuTLS gives way after each message of its own: a ticket, a change of keys. */

@@ -42,6 +42,7 @@ struct peer_options {
 	bool big_window;   /* HTTP/2: a request's body is taken as fast as it comes */
 	bool goaway_first, cut_first, no_streams; /* HTTP/2: greet, and take no request */
 	bool noise_first;			  /* agree on HTTP/2, and speak another */
+	bool early; /* HTTP/2: serve() is called before the body has come */
 	void (*serve)(void *context, struct peer_request *request);
 	void *context;
 };

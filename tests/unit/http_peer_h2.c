@@ -179,8 +179,10 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 {
 	bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
 	struct peer_link *link = context;
+	bool now = link->peer->options.early ? frame->hd.type == NGHTTP2_HEADERS
+					     : frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
-	if (!carries || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) || link->dead)
+	if (!carries || !now || link->dead)
 		return 0;
 	struct request *request = of_stream(session, frame->hd.stream_id);
 	if (request)
