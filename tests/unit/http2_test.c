@@ -304,6 +304,33 @@ TEST(what_a_connection_has_no_room_for_gets_another)
 	stage_close(&stage);
 }
 
+TEST(room_that_is_taken_away_is_not_waited_for)
+{
+	const nghttp2_settings_entry none = { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 0 };
+	struct stage stage;
+
+	stage_open(&stage, &http2);
+	stage.serve = serve_hold;
+	struct answer *before = stage_post(&stage, "/before", "x");
+	while (!stage.held_count)
+		stage_turn(&stage);
+	struct peer_link *link = stage.held[0]->link;
+	nghttp2_submit_settings(link->h2, NGHTTP2_FLAG_NONE, &none, 1);
+	peer_flush(link);
+	while (nghttp2_session_get_local_settings(link->h2, none.settings_id) > 0)
+		stage_turn(&stage); /* until we say that we know */
+	for (int i = 0; i < 3; i++)
+		stage_post(&stage, "/after", "x");
+	while (stage.held_count < 4)
+		stage_turn(&stage);
+	CHECK_INT(peer_accepted(stage.peer), 2);
+	for (size_t i = 0; i < 4; i++)
+		peer_reply(stage.held[i], 200, NULL, "ok", 2);
+	stage_wait_all(&stage);
+	CHECK_INT(before->result, HTTP_ANSWERED);
+	stage_close(&stage);
+}
+
 TEST(a_cancelled_request_makes_room_for_the_next)
 {
 	struct http_options options = { .max_connections = 1 };
@@ -501,6 +528,68 @@ TEST(why_a_connection_has_ended_is_told)
 }
 
 /* ---- replies that are not as they should be ---- */
+
+static void serve_lengths(struct stage *stage, struct peer_request *request)
+{
+	(void)stage;
+	peer_reply(request, 200,
+		   strcmp(request->path, "/less") == 0 ? "content-length: 10\n"
+						       : "content-length: 3\n",
+		   "half", 4);
+}
+
+TEST(a_reply_of_another_length_than_it_says_is_lost)
+{
+	static const char *const paths[] = { "/less", "/more" };
+	struct stage stage;
+
+	stage_open(&stage, &http2);
+	stage.serve = serve_lengths;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		struct answer *answer = stage_post(&stage, paths[i], "x");
+		stage_wait(&stage, answer);
+		CHECKF(answer->result == HTTP_LOST, "%s", paths[i]);
+		CHECK_STR(answer->reason, "the stream was reset: PROTOCOL_ERROR");
+	}
+	CHECK_INT(peer_accepted(stage.peer), 1);
+	stage_close(&stage);
+}
+
+static void reset_stream(struct peer_request *request)
+{
+	peer_reset(request, NGHTTP2_INTERNAL_ERROR);
+}
+
+/* As a process that is killed, or somebody between us. */
+static void end_impolitely(struct peer_request *request)
+{
+	CHECK_INT(shutdown(request->link->fd, SHUT_WR), 0);
+}
+
+TEST(a_reply_that_ends_in_its_middle_is_lost)
+{
+	void (*const ends[])(struct peer_request *) = { reset_stream, end_impolitely };
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(ends); i++) {
+		const size_t len = i / ARRAY_SIZE(ends) * 4;
+		struct stage stage;
+		stage_open(&stage, &http2);
+		stage.serve = serve_hold;
+		struct answer *answer = stage_stream(&stage, "/watch");
+		while (!stage.held_count)
+			stage_turn(&stage);
+		peer_begin(stage.held[0], 200, NULL);
+		peer_write(stage.held[0], "half", len);
+		while (answer->streamed < len)
+			stage_turn(&stage);
+		ends[i % ARRAY_SIZE(ends)](stage.held[0]);
+		stage_wait(&stage, answer);
+		CHECK_INT(answer->result, HTTP_LOST);
+		CHECK_INT(answer->status, 200);
+		CHECK_INT(answer->streamed, len);
+		stage_close(&stage);
+	}
+}
 
 /* A server that is overloaded does not read what it will not do. */
 TEST(a_reply_may_come_before_the_request_is_all_sent)
