@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flight.c - a decision on its way: what is written for it, and the ring of its gang.
+/* flight.c - a decision on its way: what is written for it, and its lock.
  *
  * The engine has the pod placed from before the flight begins until it ends badly; so the
- * next decision sees it.  flight_bind.c is what follows when all of the ring are locked. */
+ * next decision sees it.  flight_ring.c is what follows when it is locked. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,7 +219,7 @@ struct flight *flight_new(struct scheduler *s, struct task *task, const struct w
 	}
 	f->scheduler = s;
 	f->task = task;
-	f->peer = f;
+	f->peer = f->before = f;
 	f->attempt = task_attempt(rng_next(&s->rng));
 	f->node = arena_strndup(&f->arena, node, strlen(node));
 	f->version = arena_strndup(&f->arena, version, strlen(version));
@@ -247,24 +247,6 @@ struct flight *flight_new(struct scheduler *s, struct task *task, const struct w
 	return f;
 }
 
-void flight_join(struct flight *a, struct flight *b)
-{
-	struct flight *after = a->peer;
-
-	a->peer = b->peer;
-	b->peer = after;
-}
-
-static void leave_ring(struct flight *f)
-{
-	struct flight *before = f;
-
-	while (before->peer != f)
-		before = before->peer;
-	before->peer = f->peer;
-	f->peer = f;
-}
-
 static void unpause(struct scheduler *s, struct flight *f)
 {
 	struct flight **at = &s->paused;
@@ -279,8 +261,9 @@ static void unpause(struct scheduler *s, struct flight *f)
 void flight_drop(struct flight *f)
 {
 	f->scheduler->flights--;
-	leave_ring(f);
-	unpause(f->scheduler, f);
+	flight_leave_ring(f);
+	if (f->stage == FLIGHT_PAUSED)
+		unpause(f->scheduler, f);
 	if (f->binding)
 		kube_bind_cancel(f->binding);
 	volume_binding_free(f->volumes);
@@ -300,7 +283,7 @@ void flight_end(struct flight *f)
 
 /* Giving up a lock that is held makes another version of the pod: decided on when the cache has
  * that. */
-static void await_fence(struct flight *f)
+void flight_await_fence(struct flight *f)
 {
 	if (f->lock && f->stage != FLIGHT_LOCKING && flight_is_cached(f))
 		f->task->stale = true;
@@ -311,7 +294,7 @@ void flight_abort(struct flight *f)
 	struct scheduler *s = f->scheduler;
 	struct task *task = f->task;
 
-	await_fence(f);
+	flight_await_fence(f);
 	if (f->lock)
 		locks_release(s->locks, &f->lock, 1);
 	f->lock = NULL;
@@ -319,68 +302,6 @@ void flight_abort(struct flight *f)
 		task_unassume(s, task);
 	claims_waits(s->claims, task->uid, "", false);
 	flight_end(f);
-}
-
-/* The whole ring waits again: of a gang nothing stays locked. */
-void flight_abort_ring(struct flight *f, bool pause)
-{
-	struct scheduler *s = f->scheduler;
-	VEC(struct lock *) held CLEANUP(vec_cleanup) = { 0 };
-	VEC(struct task *) tasks CLEANUP(vec_cleanup) = { 0 };
-	struct flight *at = f;
-
-	/* Short of memory, those that are left are given up one by one: slower, as safe. */
-	do {
-		if (vec_push(&tasks, at->task) < 0)
-			break;
-		await_fence(at);
-		if (at->lock && vec_push(&held, at->lock) == 0)
-			at->lock = NULL;
-		at = at->peer;
-	} while (at != f);
-	if (held.len)
-		locks_release(s->locks, held.items, (uint32_t)held.len);
-	for (size_t i = 0; i < tasks.len; i++)
-		flight_abort(tasks.items[i]->flight);
-	for (size_t i = 0; i < tasks.len; i++)
-		task_requeue(s, tasks.items[i], pause);
-}
-
-static bool is_ring_locked(const struct flight *f)
-{
-	const struct flight *at = f;
-
-	do {
-		if (at->stage != FLIGHT_LOCKED)
-			return false;
-		at = at->peer;
-	} while (at != f);
-	return true;
-}
-
-/* All are locked: each goes its own way from here. */
-static void bind_ring(struct flight *f)
-{
-	struct gang *gang = f->task->gang;
-	struct scheduler *s = f->scheduler;
-
-	while (f->peer != f) {
-		struct flight *other = f->peer;
-
-		leave_ring(other);
-		flight_bind(other);
-	}
-	flight_bind(f);
-	if (gang)
-		gang_wake(s, gang); /* members beyond those it needs may follow */
-}
-
-static void locked(struct flight *f)
-{
-	f->stage = FLIGHT_LOCKED;
-	claims_reserved(f->scheduler->claims, f->task->uid, f->node, f->gpus);
-	if (is_ring_locked(f))
-		bind_ring(f);
 }
 
 /* Somebody else was faster; what they hold is known by now.  Again at once, but not for ever:
@@ -422,7 +343,8 @@ static void taken(void *context, enum lock_outcome outcome, const char *why)
 
 	if (outcome == LOCK_TAKEN) {
 		f->task->lost = 0;
-		locked(f);
+		claims_reserved(s->claims, f->task->uid, f->node, f->gpus);
+		flight_locked(f);
 		return;
 	}
 	f->lock = NULL;
@@ -438,28 +360,15 @@ static void taken(void *context, enum lock_outcome outcome, const char *why)
 	}
 }
 
-static void take(struct flight *f)
+void flight_lock(struct flight *f)
 {
 	struct err err = ERR_INIT;
 
+	f->stage = FLIGHT_LOCKING;
 	if (locks_take(f->scheduler->locks, f->node, f->entry, taken, f, &f->lock, &err) < 0) {
 		f->lock = NULL;
 		flight_fail(f, err.text);
 	}
-}
-
-void flight_start(struct flight *f)
-{
-	struct flight *at = f;
-
-	do {
-		at->stage = at->entry ? FLIGHT_LOCKING : FLIGHT_LOCKED;
-		if (at->entry)
-			take(at);
-		at = at->peer;
-	} while (at != f);
-	if (is_ring_locked(f))
-		bind_ring(f);
 }
 
 void flights_done(struct scheduler *s)

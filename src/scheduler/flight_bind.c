@@ -13,7 +13,6 @@
 #include "kube/reply.h"
 #include "scheduler/flight.h"
 #include "scheduler/meters.h"
-#include "scheduler/volume_bind.h"
 #include "wire/json.h"
 
 #define RESEND_MS  250 /* doubled with every one, up to: */
@@ -49,6 +48,17 @@ static void pause_flight(struct flight *f)
 	wait_until(f, now_ms(f->scheduler) + wait_ms);
 }
 
+/* It may be bound by now, and only the cache has shown that. */
+static void resend(struct flight *f)
+{
+	const char *why = f->task->bound ? NULL : flight_spoilt(f);
+
+	if (why)
+		flight_decide_again(f, why, true);
+	else
+		flight_bind(f);
+}
+
 void flights_tick(struct scheduler *s, uint64_t now)
 {
 	struct flight **at = &s->paused;
@@ -65,7 +75,7 @@ void flights_tick(struct scheduler *s, uint64_t now)
 		if (f->failed)
 			flight_abort_ring(f, true);
 		else
-			flight_bind(f);
+			resend(f);
 		at = &s->paused;
 	}
 }
@@ -203,34 +213,10 @@ static void send_binding(struct flight *f)
 	}
 }
 
-static void volumes_bound(void *context, bool ok, const char *why)
-{
-	struct flight *f = context;
-	struct scheduler *s = f->scheduler;
-	struct task *task = f->task;
-
-	volume_binding_free(f->volumes);
-	f->volumes = NULL;
-	if (ok) {
-		flight_bind(f);
-		return;
-	}
-	log_info(s->log, "volumes not bound", LOG_STR("pod", task->key), LOG_STR("why", why));
-	flight_abort(f);
-	report_waits(s, task, why, false);
-	task_requeue(s, task, true);
-}
-
 void flight_bind(struct flight *f)
 {
 	f->stage = FLIGHT_BINDING;
-	/* The server would bind it all the same. */
-	if (cluster_node_find(f->scheduler->cluster, f->node) == NODE_NONE)
-		flight_fail(f, "the node is gone that was decided on");
-	else if (f->volumes)
-		volume_bind(f->volumes, volumes_bound, f);
-	else
-		send_binding(f);
+	send_binding(f);
 }
 
 void flight_seen(struct flight *f, const struct json *pod)

@@ -37,7 +37,7 @@ static int by_arrival(const void *a, const void *b)
 	return (*x)->unit.item.arrival < (*y)->unit.item.arrival ? -1 : 1;
 }
 
-/* Whether not all are locked yet that it needs. */
+/* Whether not all that it needs are locked yet, and have their volumes. */
 static bool is_being_locked(const struct gang *gang)
 {
 	for (size_t i = 0; gang->flying && i < gang->tasks.len; i++) {

@@ -40,7 +40,7 @@ struct volume_binding;
 
 enum flight_stage {
 	FLIGHT_LOCKING,
-	FLIGHT_LOCKED, /* waits for the others of its gang */
+	FLIGHT_LOCKED, /* waits for volumes, and for the others of its gang */
 	FLIGHT_BINDING,
 	FLIGHT_PAUSED, /* the same Binding goes again at due_ms */
 };
@@ -49,8 +49,10 @@ enum flight_stage {
 struct flight {
 	struct scheduler *scheduler;
 	struct task *task;
-	struct flight *peer; /* a ring of all that must be locked before one is bound */
-	struct flight *next; /* of those that are paused, or spare */
+	struct flight *peer, *before; /* a ring of all that must be ready before one is bound */
+	struct flight *lead;	      /* of the ring, since it was started */
+	uint32_t awaited;	      /* of a lead: how many are not locked, or lack volumes */
+	struct flight *next;	      /* of those that are paused, or spare */
 	enum flight_stage stage;
 	struct volume_binding *volumes; /* to be bound before the pod; NULL: none */
 	struct lock *lock;		/* NULL: it needs none, or has none yet */
@@ -180,10 +182,10 @@ void task_spec(const struct task *task, const struct wish *wish, struct pod_spec
 /* flight.c: begins one for a pod that the engine has placed.  NULL with what is wrong. */
 struct flight *flight_new(struct scheduler *s, struct task *task, const struct wish *wish,
 			  const struct decision *decision, const char *version, struct err *err);
-/* They must all be locked before one is bound. */
+/* flight_ring.c: `b`, alone so far, joins: all must be locked before one is bound. */
 void flight_join(struct flight *a, struct flight *b);
 void flight_start(struct flight *f);
-/* The pod is gone, or is no longer ours: gives everything up. */
+/* flight.c: the pod is gone, or is no longer ours: gives everything up. */
 void flight_abort(struct flight *f);
 /* The cache shows the pod bound. */
 void flight_seen(struct flight *f, const struct json *pod);

@@ -165,14 +165,19 @@ def a_volume_is_made_on_the_node_that_was_chosen():
         equal(wait_bound("first")["spec"]["nodeName"], node, "node")
 
 
+def give_up(name):
+    """What a provisioner does that cannot make the volume there."""
+    patch = {"metadata": {"annotations": {SELECTED: None}}}
+    equal(ADMIN.request("PATCH", f"{CLAIMS}/{name}", patch, MERGE).code, 200)
+
+
 @test
 def a_provisioner_that_gives_up_has_the_pod_decided_again():
     with scheduling():
         make_claim("hard", "made")
         make_pod("stubborn", gpus=1, volumes=uses("hard"))
         wait_selected("hard")
-        patch = {"metadata": {"annotations": {SELECTED: None}}}
-        equal(ADMIN.request("PATCH", f"{CLAIMS}/hard", patch, MERGE).code, 200)
+        give_up("hard")
         node = wait_selected("hard")
         provision("hard", nodes=[node])
         equal(wait_bound("stubborn")["spec"]["nodeName"], node, "node")
@@ -188,15 +193,37 @@ def a_pod_that_is_deleted_meanwhile_leaves_no_lock():
         eventually(lambda: not entries_of(pod), "its locks are gone")
 
 
+def make_pair(name):
+    """A claim for two pods that start together or not at all; their annotations."""
+    spec = {"devices": {"count": 4}, "gangRef": {"name": name}, "gangMinMembers": 2}
+    kind = {"apiVersion": "gpu.scheduling/v1", "kind": "GpuClaim"}
+    create(GPU_CLAIMS, {**kind, "metadata": {"name": name}, "spec": spec})
+    return {"gpu.scheduling/claim": name}
+
+
+@test
+def of_a_gang_nobody_is_bound_before_all_have_their_volumes():
+    with scheduling():
+        annotations = make_pair("half")
+        make_claim("half", "made")
+        make_pod("half-0", annotations=annotations)
+        make_pod("half-1", annotations=annotations, volumes=uses("half"))
+        wait_selected("half")
+        give_up("half")
+        for number in range(2):
+            wait_message(f"half-{number}", "its gang lacks volumes of half-1", "provisioning")
+        wait_selected("half")
+        equal(get_pod("half-0")["spec"].get("nodeName"), None, "node of the first")
+        provision("half")
+        for number in range(2):
+            wait_bound(f"half-{number}")
+
+
 @test
 def a_gang_shares_a_volume_that_is_made_for_its_first():
     with scheduling():
         make_claim("shared", "made", "ReadWriteMany")
-        spec = {"devices": {"count": 4}, "gangRef": {"name": "team"}, "gangMinMembers": 2}
-        metadata = {"name": "member"}
-        kind = {"apiVersion": "gpu.scheduling/v1", "kind": "GpuClaim"}
-        create(GPU_CLAIMS, {**kind, "metadata": metadata, "spec": spec})
-        annotations = {"gpu.scheduling/claim": "member"}
+        annotations = make_pair("member")
         for number in range(2):
             make_pod(f"member-{number}", annotations=annotations, volumes=uses("shared"))
         wait_selected("shared")
