@@ -22,7 +22,7 @@ void flight_locked(struct flight *f);
 void flight_leave_ring(struct flight *f);
 /* It and all of its ring wait again, after a pause or at once. */
 void flight_abort_ring(struct flight *f, bool pause);
-/* Why its node is not what was decided on any more; NULL: it is. */
+/* Why its node or its GPUs are not what was decided on any more; NULL: they are. */
 const char *flight_spoilt(const struct flight *f);
 /* What was decided does not hold: the ring is decided again. */
 void flight_decide_again(struct flight *f, const char *why, bool pause);

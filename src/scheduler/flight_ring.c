@@ -6,7 +6,9 @@
  * its own way. */
 #include "base/log.h"
 #include "engine/cluster.h"
+#include "engine/gpuset.h"
 #include "scheduler/flight.h"
+#include "scheduler/residents.h"
 #include "scheduler/volume_bind.h"
 
 void flight_join(struct flight *a, struct flight *b)
@@ -70,12 +72,38 @@ void flight_decide_again(struct flight *f, const char *why, bool pause)
 	flight_abort_ring(f, pause);
 }
 
+/* Who shares a card is not alone on it; and who has slices is seen on all of it. */
+static uint32_t whole_cards(const struct pod *pod)
+{
+	uint32_t gpus = 0;
+
+	for (uint16_t i = 0; i < pod->holds_count; i++)
+		if (pod->holds[i].kind == ASK_WHOLE)
+			gpus |= gpuset_one(pod->holds[i].gpu);
+	return gpus;
+}
+
 const char *flight_spoilt(const struct flight *f)
 {
 	const struct scheduler *s = f->scheduler;
+	uint32_t number = cluster_pod_find(s->cluster, f->task->uid), gpus = 0;
 
 	/* The server would bind it all the same; the engine has forgotten it with its node. */
-	return cluster_pod_find(s->cluster, f->task->uid) == POD_NONE ? "the node is gone" : NULL;
+	if (number == POD_NONE)
+		return "the node is gone";
+	const struct pod *pod = cluster_pod(s->cluster, number);
+	const struct node *node = cluster_node(s->cluster, pod->node);
+
+	for (uint16_t i = 0; i < pod->holds_count; i++) {
+		if (!node->gpus[pod->holds[i].gpu].healthy)
+			return "a GPU is not healthy any more";
+		gpus |= gpuset_one(pod->holds[i].gpu);
+	}
+	if (gpus != f->gpus)
+		return "the GPUs have other indexes";
+	if (whole_cards(pod) & residents_unbooked(s->residents, f->node))
+		return "a GPU is in use by another pod";
+	return NULL;
 }
 
 /* Whether all is as it was decided, of every one: volumes may have taken minutes. */

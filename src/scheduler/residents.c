@@ -433,6 +433,30 @@ void residents_again(struct residents *residents, const char *node)
 			settle_kept(residents, r);
 }
 
+static uint32_t booked(const struct cluster *c, const char *uid)
+{
+	uint32_t number = cluster_pod_find(c, uid), gpus = 0;
+	const struct pod *pod = number == POD_NONE ? NULL : cluster_pod(c, number);
+
+	for (uint16_t i = 0; pod && i < pod->holds_count; i++)
+		gpus |= gpuset_one(pod->holds[i].gpu);
+	return gpus;
+}
+
+uint32_t residents_unbooked(const struct residents *residents, const char *node)
+{
+	const struct host *host = map_get(&residents->hosts, node, strlen(node));
+	uint32_t gpus = 0;
+
+	if (!host || !host->lacks)
+		return 0;
+	for (const struct resident *r = host->first; r; r = r->next)
+		if (r->lacks)
+			gpus |= inventory_in_use(residents->options.inventory, node, r->uid) &
+				~booked(residents->cluster, r->uid);
+	return gpus;
+}
+
 void residents_know(struct residents *residents)
 {
 	struct map_entry entry;

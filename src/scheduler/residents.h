@@ -73,6 +73,9 @@ void residents_node(struct residents *residents, const char *name, uint32_t chan
  * because we had counted on it ourselves, is. */
 void residents_again(struct residents *residents, const char *node);
 
+/* The set of GPU ids on which the node's agent sees pods for whom they could not be booked. */
+uint32_t residents_unbooked(const struct residents *residents, const char *node);
+
 /* All caches are filled: who was read before what it names was known, an owner or a claim, is read
  * again, so that its gang and its index of a map are its own. */
 void residents_know(struct residents *residents);

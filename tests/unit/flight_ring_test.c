@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "engine_fixture.h"
 #include "scheduler/flight.h"
+#include "scheduler/residents.h"
 #include "scheduler/volume_bind.h"
 
 #define MEMBERS	 3
@@ -27,7 +28,8 @@ static struct flight flights[MEMBERS];
 static struct lock_entry some_gpus;
 static struct volume_binding volumes[MEMBERS];
 static char seen[SEEN_MAX];
-static uint32_t count; /* of what is called, where there are many */
+static uint32_t stranger_on; /* GPUs of the first node */
+static uint32_t count;	     /* of what is called, where there are many */
 static bool is_changed[MEMBERS], quiet;
 
 static void note(const char *what, const char *whose)
@@ -108,6 +110,12 @@ void volume_binding_free(struct volume_binding *binding)
 	(void)binding;
 }
 
+uint32_t residents_unbooked(const struct residents *residents, const char *node)
+{
+	(void)residents;
+	return strcmp(node, "n0") == 0 ? stranger_on : 0;
+}
+
 /* Three members, each booked with the two cards of a node of its own. */
 static void begin(void)
 {
@@ -119,7 +127,7 @@ static void begin(void)
 	scheduler = (struct scheduler){ .engine = engine, .log = &silence };
 	scheduler.cluster = engine_cluster(engine);
 	seen[0] = '\0';
-	count = 0;
+	stranger_on = count = 0;
 	quiet = false;
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		struct flight *f = &flights[i];
@@ -267,6 +275,33 @@ TEST(a_node_that_has_come_back_is_another)
 	cluster_node_remove(engine_cluster(engine), nodes[1]);
 	nodes[1] = box_add(engine, &boxes[1]);
 	check_spoilt("abort c, later c, abort a, later a, abort b, later b");
+}
+
+TEST(nobody_is_bound_to_a_gpu_that_is_not_healthy_any_more)
+{
+	begin();
+	start_and_lock();
+	cluster_gpu_health(engine_cluster(engine), nodes[1], 1, false);
+	check_spoilt("abort c, later c, abort a, later a, abort b, later b");
+}
+
+TEST(nobody_is_bound_by_indexes_of_before)
+{
+	begin();
+	start_and_lock();
+	boxes[1].spec.gpus_count = 3;
+	boxes[1].gpus[2].uuid = "n1-1";
+	boxes[1].gpus[1].uuid = "new";
+	box_change(engine, nodes[1], &boxes[1]);
+	check_spoilt("abort c, later c, abort a, later a, abort b, later b");
+}
+
+TEST(nobody_is_bound_to_a_gpu_that_another_uses)
+{
+	begin();
+	start_and_lock();
+	stranger_on = 2;
+	check_spoilt("abort b, later b, abort c, later c, abort a, later a");
 }
 
 TEST(of_a_gang_with_a_pod_that_has_changed_nobody_is_bound_and_all_go_again)

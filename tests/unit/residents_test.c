@@ -286,6 +286,35 @@ TEST(what_the_agent_sees_in_use_is_in_use)
 	close_all();
 }
 
+TEST(who_is_seen_on_a_card_that_we_count_on_is_known)
+{
+#define USED_BY(uid)                                                                             \
+	REPORT(DEVICE("0", "G0") ", " DEVICE("1", "G1") ", {id: 2, uuid: G2, model: H100, "      \
+							"memoryMiB: 80000, inUseBy: [{uid: " uid \
+							"}]}, " DEVICE("3", "G3"))
+	struct assignment ours = { .count = 1, .holds = { { .gpu = 2, .kind = ASK_WHOLE } } };
+	struct request r;
+	uint32_t number;
+
+	open_with_node();
+	request_init(&r);
+	CHECK(cluster_pod_place(bench.cluster, &(struct pod_spec){ .uid = "u-ours" }, &r,
+				cluster_node_find(bench.cluster, "a"), &ours, &number) == 0);
+	bench_put(KUBE_POD, POD("other", "", "", ""));
+	CHECK_INT(residents_unbooked(residents, "a"), 0);
+	bench_put(KUBE_GPU_NODE_STATUS, USED_BY("u-gone"));
+	CHECK_INT(residents_unbooked(residents, "a"), 0); /* the report is of before */
+	bench_put(KUBE_GPU_NODE_STATUS, USED_BY("u-other"));
+	CHECK_INT(residents_unbooked(residents, "a"), 1 << 2);
+	CHECK_INT(residents_unbooked(residents, "nowhere"), 0);
+	cluster_pod_remove(bench.cluster, number);
+	residents_again(residents, "a");
+	CHECK_INT(gpus("other"), 1 << 2);
+	CHECK_INT(residents_unbooked(residents, "a"), 0);
+	close_all();
+#undef USED_BY
+}
+
 TEST(where_others_hand_out_gpus_what_they_gave_counts)
 {
 #define SEEN(mode)                                                                          \

@@ -4,6 +4,7 @@
 
 cluster: --nodes 3 --gpus 4 --history --controllers=*
 """
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
 from harness.check import check, equal, eventually, main, test  # noqa: E402
 from harness.client import as_identity  # noqa: E402
+from harness.scene import REPORTS, report, unreport  # noqa: E402
 from harness.scheduler import (  # noqa: E402
     MERGE,
     Scheduler,
@@ -191,6 +193,32 @@ def a_pod_that_is_deleted_meanwhile_leaves_no_lock():
         wait_selected("idle")
         delete_pod("brief")
         eventually(lambda: not entries_of(pod), "its locks are gone")
+
+
+@contextlib.contextmanager
+def reported():
+    """Agents report what the nodes have."""
+    for number in range(3):
+        report(f"gpu-{number}", gpus=4)
+    yield
+    unreport()
+
+
+@test
+def a_gpu_that_turns_bad_meanwhile_has_the_pod_decided_again():
+    with reported(), scheduling() as scheduler:
+        make_claim("slow", "made")
+        make_pod("patient", gpus=4, volumes=uses("slow"))
+        node = wait_selected("slow")
+        report(node, gpus=4, each={2: {"health": "Unhealthy"}})
+        version = int(ADMIN.get(f"{REPORTS}/{node}").json["metadata"]["resourceVersion"])
+        eventually(
+            lambda: scheduler.version("gpunodestatuses.gpu.scheduling") >= version,
+            "the scheduler knows",
+        )
+        provision("slow")
+        bound = wait_bound("patient")["spec"]["nodeName"]
+        check(bound != node, f"bound to {node}, of which a GPU is unhealthy")
 
 
 def make_pair(name):
