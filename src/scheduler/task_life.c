@@ -65,6 +65,10 @@ void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool
 	if (!is_news(task, held, hash))
 		return;
 	task->held = held;
+	/* What it holds is free at once, and its gang is not whole any more.  If its Binding is on
+	 * its way that may have been done before: the answer says. */
+	if (held && task->flight && !task->flight->binding)
+		flight_abort_ring(task->flight, false);
 	if (task->flight || task->landed)
 		return; /* its Binding will be refused, and then it is looked at again */
 	if (held) {
@@ -84,10 +88,8 @@ void task_gone(struct scheduler *s, struct task *task)
 {
 	task->held = true; /* nothing below puts it into the queue again */
 	preempt_cancel(s, task);
-	if (task->flight && task->flight->peer != task->flight)
-		flight_abort_ring(task->flight, false); /* its gang is not whole any more */
 	if (task->flight)
-		flight_abort(task->flight);
+		flight_abort_ring(task->flight, false); /* its gang is not whole any more */
 	dequeue(s, task);
 	report_forget(s, task);
 	tasks_remove(&s->tasks, task);
@@ -111,6 +113,8 @@ void task_requeue(struct scheduler *s, struct task *task, bool pause)
 
 	if (pause)
 		task->stale = false; /* by then the cache will have what was written */
+	if (task->held)
+		dequeue(s, task); /* its gang goes on without it */
 	if (task->held || task->stale || task->nomination)
 		return; /* until the cache tells of a change, or victims are gone */
 	if (task->bound) {

@@ -17,6 +17,7 @@ from harness.client import as_identity  # noqa: E402
 from harness.scene import REPORTS, report, unreport  # noqa: E402
 from harness.scheduler import (  # noqa: E402
     MERGE,
+    PODS,
     Scheduler,
     create,
     delete_pod,
@@ -26,8 +27,10 @@ from harness.scheduler import (  # noqa: E402
     get_pod,
     install_kinds,
     make_pod,
+    pod_object,
     scheduling,
     wait_bound,
+    wait_gone,
     wait_message,
 )
 
@@ -36,6 +39,7 @@ CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 GPU_CLAIMS = "/apis/gpu.scheduling/v1/namespaces/default/gpuclaims"
 SELECTED = "volume.kubernetes.io/selected-node"
 DRIVER = "disk.example"
+FINALIZER = "example.com/tracking"
 QUIET_S = 3
 # Fewer would mean that the scheduler does not do what is to be interrupted.
 WRITES_MIN = 4
@@ -245,6 +249,62 @@ def of_a_gang_nobody_is_bound_before_all_have_their_volumes():
         provision("half")
         for number in range(2):
             wait_bound(f"half-{number}")
+
+
+def make_tracked(name, **kwargs):
+    """A pod that is not gone when it is deleted: a Job's has such a finalizer."""
+    pod = pod_object(name, **kwargs)
+    pod["metadata"]["finalizers"] = [FINALIZER]
+    return create(PODS.format("default"), pod)
+
+
+def untrack(name):
+    """Nobody needs it any more."""
+    path = f"{PODS.format('default')}/{name}"
+    patch = {"metadata": {"finalizers": None}}
+    equal(ADMIN.request("PATCH", path, patch, MERGE).code, 200)
+    wait_gone(name)
+
+
+@test
+def a_pod_that_is_being_deleted_meanwhile_holds_nothing():
+    phases = set()
+    with scheduling():
+        for turn in range(2):
+            name = f"lost-{turn}"
+            make_claim(name, "made")
+            pod = make_tracked(name, gpus=4, volumes=uses(name))
+            wait_selected(name)
+            equal(len(entries_of(pod)), 1, "locks")
+            delete_pod(name)
+            eventually(lambda: not entries(), "its locks are gone")
+            phases.add(get_pod(name)["status"]["phase"])
+            untrack(name)
+    # Every 20 s a controller has such pods fail, and then it is no wonder.
+    check("Pending" in phases, f"it was {phases} by then")
+
+
+@test
+def a_gang_of_which_one_is_being_deleted_holds_nothing():
+    with scheduling():
+        annotations = make_pair("torn")
+        make_claim("torn", "made")
+        pods = [
+            make_tracked("torn-0", annotations=annotations),
+            make_pod("torn-1", annotations=annotations, volumes=uses("torn")),
+        ]
+        wait_selected("torn")
+        equal([len(entries_of(pod)) for pod in pods], [1, 1], "locks")
+        delete_pod("torn-0")
+        eventually(lambda: not entries(), "their locks are gone")
+        wait_message("torn-1", "waits for 1 more of its 2 members")
+        check(get_pod("torn-0"), "it is gone itself")
+        # Another may take its place while it is there.
+        make_pod("torn-2", annotations=annotations)
+        provision("torn")
+        for number in (1, 2):
+            wait_bound(f"torn-{number}")
+        untrack("torn-0")
 
 
 @test
