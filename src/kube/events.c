@@ -468,6 +468,11 @@ uint32_t kube_events_waiting(const struct kube_events *events)
 	return events->waiting;
 }
 
+uint32_t kube_events_unsent(const struct kube_events *events)
+{
+	return events->waiting + events->calls;
+}
+
 uint64_t kube_events_dropped(const struct kube_events *events)
 {
 	return events->dropped;

@@ -62,6 +62,8 @@ void kube_events_free(struct kube_events *events);
 int kube_events_add(struct kube_events *events, const struct kube_event *event, struct err *err);
 
 uint32_t kube_events_waiting(const struct kube_events *events);
+/* Those too that are on their way. */
+uint32_t kube_events_unsent(const struct kube_events *events);
 uint64_t kube_events_dropped(const struct kube_events *events); /* so far */
 
 /* Why the last one could not be sent, "" if it could. */

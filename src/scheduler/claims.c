@@ -195,6 +195,11 @@ void claims_activate(struct claims *claims, bool active)
 	}
 }
 
+uint32_t claims_in_flight(const struct claims *claims)
+{
+	return claims->writes;
+}
+
 void claims_changed(struct claims *claims, const char *namespace, const char *name)
 {
 	const struct claims_options *o = &claims->options;

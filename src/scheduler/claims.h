@@ -89,6 +89,9 @@ void claims_pod_gone(struct claims *claims, const char *uid);
 void claims_reserved(struct claims *claims, const char *uid, const char *node, uint32_t gpus);
 void claims_waits(struct claims *claims, const char *uid, const char *message, bool failed);
 
+/* Writes on their way. */
+uint32_t claims_in_flight(const struct claims *claims);
+
 /* The cache has another version of the claim, or has it no more.  Without this call for a change
  * of the status alone all goes on, but what somebody else writes there stays until a pod of
  * the claim changes. */

@@ -21,6 +21,7 @@
 #include "scheduler/claims.h"
 #include "scheduler/closed.h"
 #include "scheduler/config.h"
+#include "scheduler/evict.h"
 #include "scheduler/inventory.h"
 #include "scheduler/lookup.h"
 #include "scheduler/meters.h"
@@ -36,6 +37,7 @@
 #define COLLECT_MS   60000
 #define WAKING_MS    50 /* how often it is asked whether everything is known */
 #define IDLE_MS	     1000
+#define EVENTS_MS    2000 /* for those that have not been sent at the end */
 
 bool scheduler_is_ours(const struct scheduler *s, const char *scheduler_name)
 {
@@ -85,13 +87,35 @@ static void wake_up(struct scheduler *s)
 		activate(s);
 }
 
+static bool is_any_asked_to_go(const struct scheduler *s)
+{
+	struct map_entry entry;
+
+	for (uint32_t at = 0; map_next(&s->victims, &at, &entry);) {
+		const struct victim *victim = entry.value;
+
+		if (victim->writing)
+			return true;
+	}
+	return false;
+}
+
+/* What claims do not say yet they are told by who leads next; and for events, which are for people
+ * alone, that one does not wait for long. */
+static bool is_busy(struct scheduler *s, uint64_t now)
+{
+	if (s->flights || s->telling || locks_in_flight(s->locks) || is_any_asked_to_go(s))
+		return true;
+	claims_activate(s->claims, false);
+	return claims_in_flight(s->claims) ||
+	       (kube_events_unsent(s->events) && now < s->drain_events_by_ms);
+}
+
 static void check_drained(struct scheduler *s, uint64_t now)
 {
 	void (*drained)(void *context) = s->drained;
 
-	bool busy = s->flights || s->telling || locks_in_flight(s->locks);
-
-	if (!drained || (busy && now < s->drain_by_ms))
+	if (!drained || (now < s->drain_by_ms && is_busy(s, now)))
 		return;
 	s->drained = NULL;
 	drained(s->drained_context);
@@ -584,6 +608,7 @@ void scheduler_drain(struct scheduler *s, uint32_t grace_ms, void (*drained)(voi
 	s->drained = drained;
 	s->drained_context = context;
 	s->drain_by_ms = now_ms(s) + grace_ms;
+	s->drain_events_by_ms = now_ms(s) + EVENTS_MS;
 	scheduler_kick(s);
 }
 

@@ -53,7 +53,8 @@ int scheduler_new(const struct scheduler_options *options, struct scheduler **re
 /* Decides from now on (once all is known), or no longer: what is on its way goes on. */
 void scheduler_lead(struct scheduler *s, bool lead);
 
-/* No new decisions; drained() comes when nothing is on its way any more, or after grace_ms. */
+/* No new decisions; drained() comes when nothing is on its way any more, or after grace_ms.  Events
+ * that wait are sent as far as that takes no more than two seconds. */
 void scheduler_drain(struct scheduler *s, uint32_t grace_ms, void (*drained)(void *context),
 		     void *context);
 /* What is on its way may still happen.  The loop must run once more.  NULL is fine. */

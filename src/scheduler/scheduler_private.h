@@ -135,7 +135,7 @@ struct scheduler {
 	bool leading, locks_ready, active, draining, freeing;
 	void (*drained)(void *context);
 	void *drained_context;
-	uint64_t drain_by_ms;
+	uint64_t drain_by_ms, drain_events_by_ms;
 };
 
 static inline uint64_t now_ms(const struct scheduler *s)
