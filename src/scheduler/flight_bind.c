@@ -15,8 +15,9 @@
 #include "scheduler/meters.h"
 #include "wire/json.h"
 
-#define RESEND_MS  250 /* doubled with every one, up to: */
-#define RESEND_MAX 8000
+#define RESEND_MS    250 /* doubled with every one, up to: */
+#define RESEND_MAX   8000
+#define RESENDS_TOLD 3 /* after so many people are told */
 
 static void wait_until(struct flight *f, uint64_t due_ms)
 {
@@ -156,6 +157,14 @@ static void overtaken(struct flight *f, const char *how)
 	task_landed(s, task);
 }
 
+/* Neither done nor refused: people hear of it if that goes on, and it goes again. */
+static void in_doubt(struct flight *f, const char *why)
+{
+	if (f->resends >= RESENDS_TOLD)
+		report_in_doubt(f->scheduler, f->task, f->node, why);
+	pause_flight(f);
+}
+
 static void answered(void *context, const struct kube_bind_result *result)
 {
 	struct flight *f = context;
@@ -173,7 +182,7 @@ static void answered(void *context, const struct kube_bind_result *result)
 		if (result->pod && is_held(result->pod))
 			moved(f);
 		else
-			pause_flight(f);
+			in_doubt(f, result->reply->message);
 		break;
 	case KUBE_BIND_MOVED:
 		moved(f);

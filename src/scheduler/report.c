@@ -275,6 +275,21 @@ void report_bound(struct scheduler *s, const struct task *task, const char *node
 	add_event(s, task, false, "Scheduled", "Binding", note.s);
 }
 
+/* An event alone: its status, if that were written, would make another version of the pod, and so be
+ * the end of a Binding that may still land. */
+void report_in_doubt(struct scheduler *s, const struct task *task, const char *node,
+		     const char *why)
+{
+	struct strbuf note CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	strbuf_addf(&note, "cannot be bound to %s yet: %s", node, why);
+	if (note.failed)
+		return;
+	log_warn(s->log, "binding not accepted", LOG_STR("pod", task->key), LOG_STR("node", node),
+		 LOG_STR("why", why));
+	add_event(s, task, true, "FailedScheduling", "Binding", note.s);
+}
+
 void report_unsay(struct scheduler *s, struct task *task)
 {
 	if (!task->next || task->due_ms)

@@ -232,6 +232,9 @@ void report_hopes(struct scheduler *s, struct task *task, const char *why);
 void report_wrong(struct scheduler *s, struct task *task, int rc, const char *why);
 /* That is over: what has not been told is not. */
 void report_over(struct scheduler *s, struct task *task);
+/* Its Binding is not accepted, and goes again. */
+void report_in_doubt(struct scheduler *s, const struct task *task, const char *node,
+		     const char *why);
 /* `gpus` says which of the node's it has; NULL: none. */
 void report_bound(struct scheduler *s, const struct task *task, const char *node,
 		  const char *gpus);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pods are told why they wait by a server that refuses to write it, or takes its time.
+"""Pods are told why they wait by a server that refuses to write it, or takes its time; or that
+does not accept their Binding.
 
 cluster: --nodes 1 --gpus 8 --history
 """
@@ -13,15 +14,17 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
-from harness.check import check, main, test  # noqa: E402
+from harness.check import check, equal, main, test  # noqa: E402
 from harness.proxy import FaultProxy  # noqa: E402
-from harness.scene import claimed, make_claim  # noqa: E402
+from harness.scene import claimed, make_claim, wait_event  # noqa: E402
 from harness.scheduler import (  # noqa: E402
     Scheduler,
+    condition,
     delete_pod,
     delete_pods,
     install_kinds,
     make_pod,
+    wait_bound,
     wait_message,
 )
 
@@ -58,6 +61,19 @@ def a_pod_is_told_one_thing_at_a_time():
         wait_message("slow-0", "waits for 3 more", timeout_s=SLOW_S)
         delete_pod("slow-0")
         wait_message("slow-1", "waits for 3 more", timeout_s=SLOW_S)
+
+
+@test
+def a_binding_that_is_not_accepted_is_told_of():
+    """An event alone: its condition would make another version of the pod, and the next Binding a
+    decision anew."""
+    with behind("on resource=pods/binding max=5 answer=500") as scheduler:
+        make_pod("stuck", gpus=1)
+        wait_event("stuck", "FailedScheduling", "cannot be bound to gpu-0 yet: ")
+        pod = wait_bound("stuck")
+        equal(condition(pod)["status"], "True", "by then")
+        wait_event("stuck", "Scheduled", "to gpu-0")
+        check("pod changed while it was decided on" not in scheduler.log(), "decided anew")
 
 
 if __name__ == "__main__":
