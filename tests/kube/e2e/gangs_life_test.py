@@ -204,7 +204,7 @@ def a_member_that_was_lost_is_not_starved_by_small_pods():
         for number in range(3):
             claimed(f"lost-{number}", "lost")
         nodes_of(*(f"lost-{n}" for n in range(3)))
-        with Stream(0.4) as stream:
+        with Stream(8) as stream:
             eventually(lambda: stream.made >= 10, "the other node is busy")
             delete_pod("lost-1")
             wait_gone("lost-1")

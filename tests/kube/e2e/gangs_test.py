@@ -230,8 +230,8 @@ def small_bound_after(moment):
 @test
 def a_big_gang_is_not_starved_by_small_pods():
     with scene():
-        with Stream(0.2) as stream:
-            # Two to a node, each for two seconds, five of them a second: always full.
+        with Stream(12) as stream:
+            # Two to a node, and more that wait: always full.
             eventually(lambda: stream.made >= 20, "the nodes are busy")
             make_claim("big", {"count": 8}, gangRef="big", gangMinMembers=3)
             for number in range(3):
@@ -248,7 +248,7 @@ def a_big_gang_is_not_starved_by_small_pods():
 @test
 def a_big_pod_is_not_starved_by_small_ones():
     with scene():
-        with Stream(0.2) as stream:
+        with Stream(12) as stream:
             eventually(lambda: stream.made >= 20, "the nodes are busy")
             make_pod("single", gpus=8)
             wait_message("single", "Insufficient free GPUs")

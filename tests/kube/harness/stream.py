@@ -8,26 +8,33 @@ from .scheduler import PODS, pod_object
 
 
 class Stream(threading.Thread):
-    """with Stream(0.2) as stream: one every so many seconds, of four GPUs, for two seconds."""
+    """with Stream(12) as stream: so many at any time that run or wait, of four GPUs, each for
+    two seconds.  More than there is room for: all is in use, however slow the machine."""
 
-    def __init__(self, every_s):
+    def __init__(self, unfinished):
         super().__init__(daemon=True)
         self.client = as_identity("admin")
-        self.every_s = every_s
+        self.unfinished = unfinished
         self.over = threading.Event()
         self.made = 0
 
+    def _lacking(self):
+        pods = self.client.get(PODS.format("default")).json["items"]
+        phases = [p["status"]["phase"] for p in pods if p["metadata"]["name"].startswith("small-")]
+        return self.unfinished - sum(phase in ("Pending", "Running") for phase in phases)
+
     def run(self):
         while not self.over.is_set():
-            pod = pod_object(
-                f"small-{self.made}",
-                gpus=4,
-                annotations={"kubelet.test/seconds": "2"},
-                restartPolicy="Never",
-            )
-            if self.client.post(PODS.format("default"), pod).code == 201:
-                self.made += 1
-            time.sleep(self.every_s)
+            for _ in range(self._lacking()):
+                pod = pod_object(
+                    f"small-{self.made}",
+                    gpus=4,
+                    annotations={"kubelet.test/seconds": "2"},
+                    restartPolicy="Never",
+                )
+                if self.client.post(PODS.format("default"), pod).code == 201:
+                    self.made += 1
+            time.sleep(0.1)
 
     def __enter__(self):
         self.start()
