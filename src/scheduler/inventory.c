@@ -221,6 +221,11 @@ static bool place_update(struct inventory *inventory, struct place *place)
 	return rc == 0 && touched;
 }
 
+bool inventory_has(const struct inventory *inventory, const char *node)
+{
+	return kube_cache_get(inventory->nodes, "", node) != NULL;
+}
+
 void inventory_close(struct inventory *inventory, const char *node, bool closed)
 {
 	struct place *place = place_find(inventory, node);

@@ -55,6 +55,9 @@ void inventory_free(struct inventory *inventory);
 int inventory_set_domains(struct inventory *inventory, const char *const *keys, size_t count,
 			  struct err *err);
 
+/* Whether there is a Node of that name, readable or not. */
+bool inventory_has(const struct inventory *inventory, const char *node);
+
 /* None of its GPUs can be locked from now on, or they can again.  Nothing if it is not there. */
 void inventory_close(struct inventory *inventory, const char *node, bool closed);
 

@@ -17,6 +17,9 @@
  * is still on its way is refused.  Of a gang all unbound members are fenced before the first
  * entry goes.
  *
+ * A Lease without entries whose node is not there, twice in a row, is deleted; who wants to lock
+ * on a node that has come back meanwhile makes another.
+ *
  * Used by the loop's thread alone.  Nothing here allocates per GPU of the cluster: memory
  * goes with the Leases and their entries.
  */
@@ -64,6 +67,10 @@ struct locks_options {
 	uint32_t collect_ms; /* dead entries go at the latest then; 0: 5 s */
 	uint32_t orphan_ms;  /* an unbound pod's entry of somebody else that has not changed
 			      * for so long is fenced; 0: 5 s */
+	uint32_t vacant_ms;  /* how often it is looked whether the node of a Lease without
+			      * entries is still there; 0: 30 s */
+	/* Whether there is such a node, as far as is known.  NULL: each that is named. */
+	bool (*node)(void *context, const char *node);
 	/* The card with that UUID on the node, and its index there; false: not known. */
 	bool (*card)(void *context, const char *node, const char *uuid, struct lock_card *ret,
 		     uint32_t *index);

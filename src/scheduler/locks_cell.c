@@ -69,6 +69,7 @@ static struct cell *cell_new(struct locks *locks, const char *name, const char *
 	link_init(&cell->sent);
 	link_init(&cell->dirty);
 	link_init(&cell->retry);
+	link_init(&cell->vacant);
 	if (!cell->name || !cell->node ||
 	    map_put(&locks->cells, cell->name, strlen(cell->name), cell) < 0) {
 		free(cell->name);
@@ -100,6 +101,7 @@ void cell_free(struct cell *cell)
 	vec_done(&cell->records);
 	link_leave(&cell->dirty);
 	link_leave(&cell->retry);
+	link_leave(&cell->vacant);
 	map_del(&cell->locks->cells, cell->name, strlen(cell->name));
 	free(cell->name);
 	free(cell->node);
@@ -107,6 +109,15 @@ void cell_free(struct cell *cell)
 	free(cell->card_wanted);
 	free(cell->unreadable);
 	free(cell);
+}
+
+bool cell_is_over(const struct cell *cell)
+{
+	const struct locks *locks = cell->locks;
+
+	return !cell->exists && !cell->claims && !cell->writing && !cell->refresh &&
+	       cell->records.len == 0 && !cell->card_wanted &&
+	       !kube_cache_get(locks->cache, locks->namespace, cell->name);
 }
 
 struct cell *cell_find(struct locks *locks, const char *node, uint32_t index)
@@ -275,6 +286,16 @@ static void set_state(struct cell *cell, const struct json *lease, const char *v
 	cell_set_entries(cell, entries, count);
 }
 
+static void look_whether_vacant(struct cell *cell)
+{
+	if (!cell->exists || cell->records.len) {
+		link_leave(&cell->vacant);
+		cell->homeless = false;
+	} else if (link_is_empty(&cell->vacant)) {
+		collect_vacant(cell);
+	}
+}
+
 void cell_apply(struct cell *cell, const struct json *lease, const char *version, bool by_watch)
 {
 	bool over = lease && json_get(lease, "metadata", "deletionTimestamp") &&
@@ -285,6 +306,7 @@ void cell_apply(struct cell *cell, const struct json *lease, const char *version
 	/* An answer to the write that took the finalizer off: it is gone with that. */
 	if (!lease || over)
 		set_gone(cell);
+	look_whether_vacant(cell);
 	if (!link_is_empty(&cell->waiting))
 		cell_touch(cell);
 	/* Somebody wants it gone, and nothing is in it. */
@@ -330,8 +352,7 @@ void cell_watched(struct locks *locks, const struct kube_object *before,
 		cell_apply(cell, object, now->version, true);
 	else if (!now && cell->exists && strcmp(before->uid, cell->uid) == 0)
 		cell_apply(cell, NULL, NULL, true);
-	if (!cell->exists && !cell->claims && !cell->writing && !cell->refresh &&
-	    cell->records.len == 0 && !cell->card_wanted)
+	if (cell_is_over(cell))
 		cell_free(cell);
 }
 

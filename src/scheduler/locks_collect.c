@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locks_collect.c - entries that nobody has taken along, and other tries.
+/* locks_collect.c - entries that nobody has taken along, Leases of nodes that are no more, and
+ * other tries.
  *
- * Four lists, each in the order in which its items are due, since each has one pause for all:
- * a tick costs what is due, not what there is.  Orphans and dead entries are collected only
- * while we are active; what we gave up ourselves is seen to in any case. */
+ * Five lists, each in the order in which its items are due, since each has one pause for all:
+ * a tick costs what is due, not what there is.  Orphans, dead entries and Leases are collected
+ * only while we are active; what we gave up ourselves is seen to in any case. */
 #include "scheduler/locks_private.h"
 
 #include "base/attr.h"
 
 #include <string.h>
+
+#define VACANT_BATCH 1000 /* that one tick looks at: it is a matter of minutes */
 
 static void put_due(struct record *record, struct link *ring, uint64_t pause_ms)
 {
@@ -35,6 +38,15 @@ void collect_retry_cell(struct cell *cell)
 
 	cell->retry_ms = locks_now_ms(locks) + LOCKS_RETRY_MS;
 	link_append(&locks->retry_cells, &cell->retry);
+	collect_arm(locks);
+}
+
+void collect_vacant(struct cell *cell)
+{
+	struct locks *locks = cell->locks;
+
+	cell->vacant_ms = locks_now_ms(locks) + locks->options.vacant_ms;
+	link_append(&locks->vacant, &cell->vacant);
 	collect_arm(locks);
 }
 
@@ -135,6 +147,29 @@ static void run_cells(struct locks *locks, uint64_t now_ms)
 	}
 }
 
+static void vacant_due(struct cell *cell)
+{
+	const struct locks_options *options = &cell->locks->options;
+	bool homeless = options->node && !options->node(options->context, cell->node);
+	bool idle = !cell->writing && !cell->claims && !cell->deleting && !cell->unreadable;
+
+	if (homeless && cell->homeless && idle && cell->locks->ready)
+		cell_remove(cell);
+	cell->homeless = homeless;
+	collect_vacant(cell);
+}
+
+static void run_vacant(struct locks *locks, uint64_t now_ms)
+{
+	for (int i = 0; i < VACANT_BATCH && !link_is_empty(&locks->vacant); i++) {
+		struct cell *cell = LINK_OF(locks->vacant.next, struct cell, vacant);
+
+		if (cell->vacant_ms > now_ms)
+			return;
+		vacant_due(cell);
+	}
+}
+
 void collect_tick(uv_timer_t *timer)
 {
 	struct locks *locks = timer->data;
@@ -145,6 +180,7 @@ void collect_tick(uv_timer_t *timer)
 	if (locks->active) {
 		run(&locks->orphans, now_ms, orphan_due);
 		run(&locks->dead, now_ms, dead_due);
+		run_vacant(locks, now_ms);
 	}
 	mode_look(locks);
 	collect_arm(locks);
@@ -167,6 +203,8 @@ void collect_arm(struct locks *locks)
 		sooner(&due_ms, &locks->orphans);
 		sooner(&due_ms, &locks->dead);
 	}
+	if (locks->active && !link_is_empty(&locks->vacant))
+		due_ms = MIN(due_ms, LINK_OF(locks->vacant.next, struct cell, vacant)->vacant_ms);
 	if (!link_is_empty(&locks->retry_cells))
 		due_ms = MIN(due_ms,
 			     LINK_OF(locks->retry_cells.next, struct cell, retry)->retry_ms);

@@ -238,6 +238,42 @@ static void lease_read(struct cell *cell)
 	locks->writes++;
 }
 
+/* What became of it is read: the answer has the Lease, or that there is none any more. */
+static void was_removed(void *context, const struct kube_write_result *result)
+{
+	struct cell *cell = context;
+	struct locks *locks = cell->locks;
+	enum kube_reason reason = result->reply->reason;
+	bool fine = reason == KUBE_OK || reason == KUBE_CONFLICT || reason == KUBE_NOT_FOUND;
+
+	cell->writing = NULL;
+	locks->writes--;
+	count_write(locks, result->reply);
+	if (!fine && !locks->trouble_told)
+		log_warn(locks->options.log, "lock of a node that is gone cannot be deleted",
+			 LOG_STR("lease", cell->name), LOG_STR("error", result->reply->message));
+	locks->trouble_told = locks->trouble_told || !fine;
+	cell->refresh = true;
+	cell_touch(cell);
+}
+
+void cell_remove(struct cell *cell)
+{
+	struct locks *locks = cell->locks;
+	struct kube_write delete = { .verb = KUBE_DELETE,
+				     .kind = &kube_kinds[KUBE_LEASE],
+				     .namespace = locks->namespace,
+				     .name = cell->name,
+				     .uid = cell->uid,
+				     .version = cell->version,
+				     .background = true,
+				     .done = was_removed,
+				     .context = cell };
+
+	if (kube_write(locks->options.client, &delete, &cell->writing, NULL) == 0)
+		locks->writes++;
+}
+
 /* Where another's finalizer keeps it, and ours cannot be added, it would vanish with what we put
  * there. */
 bool cell_is_writable(const struct cell *cell)
@@ -287,6 +323,10 @@ void cell_flush(struct cell *cell)
 	cell_settle(cell);
 	if (!cell->exists && cell->records.len)
 		return;
+	if (cell_is_over(cell)) {
+		cell_free(cell);
+		return;
+	}
 	if (!is_writable(cell))
 		return;
 	link_init(&plan.chosen);

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAUSE_MS 5000
+#define PAUSE_MS  5000
+#define VACANT_MS 30000
 
 /* All that a lock is made of. */
 static const char *const lease_keep[] = {
@@ -108,9 +109,11 @@ static int add_metrics(struct locks *locks, struct err *err)
 
 static void init_rings(struct locks *locks)
 {
-	struct link *const rings[] = { &locks->dirty,	 &locks->retry_cells,  &locks->orphans,
-				       &locks->dead,	 &locks->retry_judged, &locks->preparing,
-				       &locks->finished, &locks->all };
+	struct link *const rings[] = { &locks->dirty,	  &locks->retry_cells,
+				       &locks->vacant,	  &locks->orphans,
+				       &locks->dead,	  &locks->retry_judged,
+				       &locks->preparing, &locks->finished,
+				       &locks->all };
 
 	for (size_t i = 0; i < ARRAY_SIZE(rings); i++)
 		link_init(rings[i]);
@@ -124,6 +127,7 @@ static void init_values(struct locks *locks, const struct locks_options *options
 	locks->options = *options;
 	locks->options.collect_ms = options->collect_ms ? options->collect_ms : PAUSE_MS;
 	locks->options.orphan_ms = options->orphan_ms ? options->orphan_ms : PAUSE_MS;
+	locks->options.vacant_ms = options->vacant_ms ? options->vacant_ms : VACANT_MS;
 	locks->mode.backoff = (struct backoff)BACKOFF_INIT;
 	rng_seed(&locks->rng, seed);
 	map_init(&locks->cells, seed);

@@ -9,7 +9,8 @@
  *	locks_lease.c	the one writer of a Lease
  *	locks_cards.c	the Leases of a node with --locks=gpu
  *	locks_fence.c	whether an entry's pod is dead, and making sure that it is
- *	locks_collect.c	entries that nobody has taken along, and other tries
+ *	locks_collect.c	entries that nobody has taken along, Leases of nodes that are no
+ *			more, and other tries
  *	locks_mode.c	the Lease that records the mode
  *	locks_state.c	records: entries in memory, found by pod and by gang
  */
@@ -168,6 +169,9 @@ struct cell {
 	struct link dirty;     /* something may have to be written */
 	struct link retry;
 	uint64_t retry_ms;
+	struct link vacant; /* while it exists and has no entry */
+	uint64_t vacant_ms;
+	bool homeless; /* its node was not there when that was last looked at */
 };
 
 struct locks_mode_lease {
@@ -191,7 +195,7 @@ struct locks {
 	struct map cells; /* by name of the Lease */
 	struct map chains[RECORD_CHAINS];
 	struct link dirty;			 /* cells */
-	struct link retry_cells;		 /* by time */
+	struct link retry_cells, vacant;	 /* cells, each by time */
 	struct link orphans, dead, retry_judged; /* records, each by time */
 	struct link preparing, finished, all;	 /* locks */
 	struct locks_mode_lease mode;
@@ -236,6 +240,8 @@ enum lock_pod record_pod(const struct record *record);
 struct cell *cell_find(struct locks *locks, const char *node, uint32_t index); /* or NULL */
 struct cell *cell_get(struct locks *locks, const char *node, uint32_t index);  /* NULL: ENOMEM */
 void cell_free(struct cell *cell);
+/* Whether it is gone, nobody wants it, and the watch knows that, too: it can be freed. */
+bool cell_is_over(const struct cell *cell);
 int cell_name(enum lock_mode mode, const char *node, uint32_t index, struct strbuf *out);
 /* What the server has: the Lease (NULL: it is gone), at that version (NULL: it says itself). */
 void cell_apply(struct cell *cell, const struct json *lease, const char *version, bool by_watch);
@@ -261,7 +267,9 @@ void lease_head(struct strbuf *out, const struct locks *locks, const char *name,
 
 /* locks_lease.c */
 void cell_touch(struct cell *cell); /* is looked at before the loop sleeps */
-void cell_flush(struct cell *cell);
+void cell_flush(struct cell *cell); /* may free it */
+/* Asks the server to delete it, as it is: the finalizer keeps it until it has been emptied. */
+void cell_remove(struct cell *cell);
 bool cell_is_writable(const struct cell *cell);
 /* Who has to do what, so that we can write Leases there. */
 void lease_rights(const struct locks *locks, char *text, size_t size);
@@ -288,6 +296,7 @@ void collect_orphan(struct record *record);
 void collect_dead(struct record *record, bool hurry);
 void collect_retry(struct record *record);
 void collect_retry_cell(struct cell *cell);
+void collect_vacant(struct cell *cell);
 void collect_arm(struct locks *locks);
 void collect_tick(uv_timer_t *timer);
 

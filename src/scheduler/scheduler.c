@@ -281,6 +281,13 @@ static uint32_t gang_number(void *context, const char *namespace, const char *na
 	return gang ? gang->number : 0;
 }
 
+static bool has_node(void *context, const char *node)
+{
+	const struct scheduler *s = context;
+
+	return inventory_has(s->inventory, node);
+}
+
 static bool card(void *context, const char *node, const char *uuid, struct lock_card *ret,
 		 uint32_t *index)
 {
@@ -498,6 +505,7 @@ static int start_locks(struct scheduler *s, struct err *err)
 					 .metrics = s->options.metrics,
 					 .namespace = s->options.lock_namespace,
 					 .mode = s->options.lock_mode,
+					 .node = has_node,
 					 .card = card,
 					 .card_at = card_at,
 					 .pod = lock_pod,

@@ -45,6 +45,7 @@ struct fake {
 	bool renamed;		  /* a Lease with entries became one of another card */
 	bool hasty;		  /* the finalizer went while somebody could have added an entry */
 	bool forbidden_pods;
+	void (*before_delete)(void); /* once, as before_put */
 };
 
 static struct fake fake;
@@ -303,6 +304,36 @@ static inline void fake_write(const struct server_request *request, const char *
 		ret->how = SERVER_DROP;
 }
 
+/* By uid and version alone; what has a finalizer stays until that is gone. */
+static inline void fake_delete(const struct server_request *request, const char *name,
+			       struct server_answer *ret)
+{
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	CHECK_INT(json_parse("body", request->body, request->body_len, NULL, &doc, NULL), 0);
+	const struct json *body = json_root(doc);
+	char version[16];
+	strbuf_addf(&fake.lines, "DELETE %s ", name);
+	void (*before)(void) = fake.before_delete;
+	fake.before_delete = NULL;
+	if (before)
+		before();
+	struct fake_lease *lease = fake_lease(name);
+	snprintf(version, sizeof(version), "%u", lease ? lease->version : 0);
+	if (!lease) {
+		fake_status(ret, 404, "NotFound");
+	} else if (strcmp(json_str(body, "preconditions", "uid"), lease->uid) != 0 ||
+		   strcmp(json_str(body, "preconditions", "resourceVersion"), version) != 0) {
+		fake_status(ret, 409, "Conflict");
+	} else if (fake.fault == FAKE_FORBIDDEN) {
+		fake_status(ret, 403, "Forbidden");
+	} else {
+		fake_mark_deleting(lease);
+		fake_say(ret, lease);
+		if (!lease->finalizer)
+			fake_remove(lease);
+	}
+}
+
 static inline void fake_list(struct server_answer *ret)
 {
 	strbuf_reset(&fake.reply);
@@ -347,6 +378,8 @@ static inline void fake_leases(const struct server_request *request, struct serv
 		fake_status(ret, 400, "BadRequest");
 	} else if (strstr(request->path, "watch=")) {
 		fake_watch(request->path, ret);
+	} else if (strcmp(request->method, "DELETE") == 0) {
+		fake_delete(request, name, ret);
 	} else if (strcmp(request->method, "GET") != 0) {
 		fake_write(request, name, ret);
 	} else if (!*name) {

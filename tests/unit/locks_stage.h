@@ -27,6 +27,9 @@ struct stage {
 	struct strbuf guests; /* "+n1/u-a " came, "-n1/u-a " left */
 	char wrong[256];
 	bool ready;
+	bool nodeless;	      /* there is no node any more */
+	bool flickering;      /* there is none every other time */
+	unsigned nodes_asked; /* how often one was looked for */
 	struct taken taken[FAKE_MAX];
 	unsigned takes;
 	uint32_t attempts;
@@ -35,6 +38,13 @@ struct stage {
 };
 
 static struct stage stage;
+
+static inline bool stage_node(void *context, const char *node)
+{
+	(void)context, (void)node;
+	stage.nodes_asked++;
+	return !stage.nodeless && !(stage.flickering && stage.nodes_asked % 2);
+}
 
 static inline bool stage_card(void *context, const char *node, const char *uuid,
 			      struct lock_card *ret, uint32_t *index)
@@ -105,6 +115,8 @@ static inline void stage_run(enum lock_mode mode)
 		.mode = mode,
 		.collect_ms = 30,
 		.orphan_ms = 30,
+		.vacant_ms = 10,
+		.node = stage_node,
 		.card = stage_card,
 		.card_at = stage_card_at,
 		.pod = stage_pod,

@@ -21,6 +21,14 @@
 
 #define CARD_MIB 1000
 
+/* They come and go without rhyme or reason, also those that it locks; in the end all are gone. */
+static bool has_node(void *context, const char *node)
+{
+	struct rival *rival = context;
+	(void)node;
+	return !rival->paused && rng_chance(&rival->rng, 1, 2);
+}
+
 static bool card(void *context, const char *node, const char *uuid, struct lock_card *ret,
 		 uint32_t *index)
 {
@@ -108,6 +116,8 @@ void rival_open(struct rival *rival, struct live *beside, const char *kubeconfig
 					 .mode = mode,
 					 .collect_ms = 200,
 					 .orphan_ms = 700,
+					 .vacant_ms = 500,
+					 .node = has_node,
 					 .card = card,
 					 .card_at = card_at,
 					 .pod = pod_state,

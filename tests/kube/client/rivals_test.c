@@ -148,12 +148,12 @@ static bool is_idle(void *context)
 	return rival_is_idle(&race->rivals[0]) && rival_is_idle(&race->rivals[1]);
 }
 
-/* The Leases without a single entry, as the server has them. */
-static bool is_empty(void *context)
+/* No Lease of a node or a card is there any more. */
+static bool is_bare(void *context)
 {
 	struct live *live = context;
 	CHECK_INT(live_call(live, "GET", LEASES, NULL), 200);
-	return !strstr(live->text.s, "\\\"pod\\\":");
+	return !strstr(live->text.s, "\"name\":\"gpu");
 }
 
 static void race_close(struct race *race)
@@ -164,7 +164,7 @@ static void race_close(struct race *race)
 	churn(race, true);
 	live_until(&race->admin, is_idle, race, "what is given up to go");
 	churn(race, true);
-	live_until(&race->admin, is_empty, &race->admin, "the last entry to go");
+	live_until(&race->admin, is_bare, &race->admin, "the last Lease to go");
 	for (unsigned i = 0; i < 2; i++) {
 		CHECK(race->rivals[i].wins > 0 && !race->rivals[i].wrong);
 		rival_close(&race->rivals[i]);

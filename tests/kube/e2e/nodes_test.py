@@ -11,7 +11,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
-from harness.check import equal, eventually, test  # noqa: E402
+from harness.check import check, equal, eventually, test  # noqa: E402
 from harness.scene import (  # noqa: E402
     ADDED,
     ADMIN,
@@ -42,6 +42,8 @@ from harness.scheduler import (  # noqa: E402
 )
 
 BY_CARD = "--locks=gpu" in os.environ.get("SCENE_OPTIONS", "")
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/gpu-scheduler-locks/leases"
+NODE = "gpu.scheduling/node"
 ON = {"nodeSelector": {"kubernetes.io/hostname": "more"}}
 
 
@@ -80,6 +82,36 @@ def a_pod_that_goes_with_its_node_leaves_no_lock():
         delete_pod("old")
         wait_gone("old")
         eventually(lambda: not entries(), "its lock is gone")
+
+
+def leases_of(node):
+    """The uids of those in which the node's GPUs are locked."""
+    items = ADMIN.get(LEASES).json["items"]
+    metas = [item["metadata"] for item in items]
+    return {m["uid"] for m in metas if m.get("annotations", {}).get(NODE) == node}
+
+
+@test
+def a_lease_goes_after_its_node_unless_it_holds_something():
+    with scene():
+        for name in ("more", "used"):
+            add_node(name, gpus=4)
+            make_pod(f"on-{name}", gpus=3, nodeSelector={"kubernetes.io/hostname": name})
+            wait_bound(f"on-{name}")
+            equal(ADMIN.delete(f"{NODES}/{name}").code, 200)
+            ADDED.remove(name)
+        former, used = leases_of("more"), leases_of("used")
+        equal(len(former), 4 if BY_CARD else 1, "Leases of a node with a pod")
+        delete_pod("on-more")
+        eventually(lambda: not leases_of("more"), "its Leases are gone", 180)
+        check(leases_of("used") & used, "the Lease of a live pod is gone")
+        held = [hold for entry in entries_of(get_pod("on-used")) for hold in entry["gpus"]]
+        equal(len(held), 3, "locks of a live pod without a node")
+        # What comes back under that name is locked anew.
+        add_node("more", gpus=4)
+        make_pod("new", gpus=2, **ON)
+        wait_bound("new")
+        equal(leases_of("more") & former, set(), "Leases that were there before")
 
 
 @test
