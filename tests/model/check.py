@@ -23,7 +23,10 @@ HOLDS = (
     ("one_lease", "one node with two GPUs", "LEASES=1"),
     ("gang", "a gang of two on two nodes", "GANG LEASES=2"),
     ("gang_one_lease", "a gang of two on one node", "GANG LEASES=1"),
-    ("lost_lease", "a Lease is deleted by somebody", "LOSS LEASES=2"),
+    ("deleted_lease", "a Lease is deleted by somebody, and made anew", "FINALIZER LEASES=2"),
+    ("deleted_only_lease", "the same with both GPUs in it", "FINALIZER LEASES=1"),
+    ("deleted_gang_lease", "the same with a gang of two", "GANG FINALIZER LEASES=1"),
+    ("lost_lease", "a Lease is lost with what is in it", "LOSS LEASES=2"),
 )
 
 # What fails: the rule that is left out, what is done instead, where it is seen.
@@ -45,6 +48,9 @@ FAILS = (
     ("NO_DELETE_UID", "a victim deleted by name alone", ""),
     ("GANG_EARLY", "one of a gang bound before all are locked", "GANG"),
     ("FENCE_ONE", "an entry of a gang dropped, the others' Bindings not fenced off", "GANG"),
+    ("NO_FINALIZER", "a Lease that vanishes with the entries in it", "FINALIZER"),
+    ("ONE_WRITE", "a Lease emptied and freed of its finalizer in one write", "FINALIZER"),
+    ("ADD_TO_CLOSED", "an entry added to a Lease that is about to go", "FINALIZER"),
     ("BUILD_EMPTY", "a missing Lease built without the pods bound there", "LOSS"),
     ("BUILD_UNFENCED", "a missing Lease built while Bindings may be under way", "LOSS"),
 )

@@ -13,7 +13,14 @@ inline land_job(s)
 
 #define LATE_PUT(l) \
 	:: STEP(late_put[l].age -> \
-		g = late_put[l].gpu; k = late_put[l].age; m = late_put[l].pod; lease_put(g, k, m))
+		g = late_put[l].gpu; k = late_put[l].age; m = late_put[l].pod; lease_write(g, k, m))
+
+/* A POST has no version that could be too old: one of an attempt that is over lands whenever the
+ * Lease is missing, with the entry of a pod as it is or as it was. */
+#define LATE_POST(g) \
+	:: STEP(missing(0) && pod[0].state == PENDING -> lease_put(g, FRESH, 0); lease_created(0)) \
+	:: STEP(missing(0) && pod[1].state == PENDING -> lease_put(g, FRESH, 1); lease_created(0)) \
+	:: STEP(missing(0) -> lease_put(g, OLD, 0); lease_created(0))
 
 #define LATE_BIND(g) \
 	:: STEP(late_bind[g] -> late_bind[g] = false; i = entry[g].pod; \
@@ -38,6 +45,13 @@ proctype network()
 	STRAY(0, 1)
 	STRAY(1, 0)
 	STRAY(1, 1)
+#ifdef FINALIZER
+	:: STEP(freeing -> lease_gone(0))
+	LATE_POST(0)
+#if LEASES == 1
+	LATE_POST(1)
+#endif
+#endif
 	od
 }
 
@@ -51,20 +65,18 @@ proctype network()
 	:: STEP(pod[p].state == BOUND -> pod_moved(p); pod[p].state = LEAVING) \
 	:: STEP(pod[p].state == LEAVING -> pod_gone(p))
 
-inline lease_lost(l)
+#ifdef FINALIZER
+inline lease_deleted(l)
 {
 	printf("world: Lease %d is deleted\n", l);
-	lost = true;
-	missing[l] = true;
-	lease_moved(l);
-	for (k : 0 .. GPUS - 1) {
-		if
-		:: LEASE(k) == l -> entry_gone(k)
-		:: else
-		fi
-	}
-	skip
+#ifdef NO_FINALIZER
+	lease_gone(l)
+#else
+	life[l] = DELETING;
+	lease_moved(l)
+#endif
 }
+#endif
 
 proctype world()
 {
@@ -76,7 +88,10 @@ proctype world()
 	WORLD_DELETES(1)
 #endif
 #ifdef LOSS
-	:: STEP(!lost && !missing[0] -> lease_lost(0))
+	:: STEP(!lost && !missing(0) -> lost = true; lease_gone(0))
+#endif
+#ifdef FINALIZER
+	:: STEP(life[0] == KEPT -> lease_deleted(0))
 #endif
 	od
 }

@@ -34,10 +34,21 @@
 #endif
 
 #if defined(NO_PUT_VERSION)
-#define PUT_ACCEPTED (!missing[LEASE(GPU)])
+#define PUT_ACCEPTED (!missing(LEASE(GPU)))
 #else
 #define PUT_ACCEPTED (JOB.lease == FRESH)
 #endif
+
+/* Where an entry may be added.  With the finalizer also to a Lease that is missing, by making it
+ * without further ado: it had no entry that still counts. */
+#if defined(ADD_TO_CLOSED)
+#define USABLE(l) true
+#elif defined(FINALIZER)
+#define USABLE(l) (life[l] != CLOSED)
+#else
+#define USABLE(l) (!missing(l))
+#endif
+#define EMPTY (entry[0].age == NONE && (LEASES > 1 || entry[1].age == NONE))
 
 inline put_entry()
 {
@@ -48,6 +59,15 @@ inline put_entry()
 	JOB.mine[g] = true;
 	JOB.lease = NONE
 }
+
+#ifdef FINALIZER
+inline post_entry()
+{
+	put_entry();
+	k = LEASE(g);
+	lease_created(k)
+}
+#endif
 
 inline bind_member()
 {
@@ -106,7 +126,7 @@ inline allocate()
 	fi;
 	if
 	:: READ = FRESH
-#ifndef LOSS
+#ifndef LEASES_GO
 	:: READ = STALE		/* a cache that lags behind */
 #endif
 	fi
@@ -135,7 +155,11 @@ idle:
 	:: atomic { entry[1].age -> GPU = 1; goto collect }
 #endif
 #ifdef LOSS
-	:: atomic { missing[0] -> goto build }
+	:: atomic { missing(0) -> goto build }
+#endif
+#ifdef FINALIZER
+	:: atomic { life[0] == DELETING && EMPTY -> JOB.lease = FRESH; goto close }
+	:: atomic { life[0] == CLOSED -> JOB.lease = FRESH; goto free }
 #endif
 	fi;
 
@@ -156,15 +180,15 @@ idle:
 choose:
 	atomic {
 		if
-		:: !missing[LEASE(0)]
-		:: !missing[LEASE(1)] -> GPU = 1
+		:: USABLE(LEASE(0))
+		:: USABLE(LEASE(1)) -> GPU = 1
 		CRASH
 		fi;
 		if
 		:: entry[GPU].age == NONE
 #ifndef GANG
 		:: entry[GPU].age != NONE && DEAD
-#ifndef LOSS
+#ifndef LEASES_GO
 		:: entry[GPU].age == HELD && pod[entry[GPU].pod].state == BOUND -> goto preempt
 #endif
 		:: else -> goto idle
@@ -178,7 +202,7 @@ choose:
 		:: entry[GPU].age != NONE -> goto idle
 #endif
 		fi;
-		JOB.lease = FRESH;
+		JOB.lease = (missing(LEASE(GPU)) -> NONE : FRESH);
 		printf("scheduler %d: pod %d, read at age %d, is to get GPU %d\n", s, MEMBER, READ, GPU)
 	};
 
@@ -189,8 +213,11 @@ lock:
 		if
 		:: !JOB.mine[GPU] && PUT_ACCEPTED -> STEP(put_entry())
 #ifdef NO_PUT_UID
-		:: !JOB.mine[GPU] && missing[LEASE(GPU)] ->
+		:: !JOB.mine[GPU] && missing(LEASE(GPU)) ->
 			STEP(put_entry(); k = LEASE(g); lease_created(k))
+#endif
+#ifdef FINALIZER
+		:: JOB.lease == NONE && missing(LEASE(GPU)) -> STEP(post_entry())
 #endif
 		:: JOB.lease == FRESH && !JOB.sent ->
 			printf("scheduler %d: PUT for GPU %d, not answered\n", s, GPU);
@@ -253,7 +280,7 @@ binding:
 		goto idle
 	};
 
-#if !defined(GANG) && !defined(LOSS)
+#if !defined(GANG) && !defined(LEASES_GO)
 	/* Preempt: delete the victim, by uid.  Its GPU can be taken when it is gone. */
 preempt:
 	atomic { STEP(m = entry[GPU].pod + 1; forget(s); JOB.victim = m) };
@@ -305,6 +332,34 @@ drop:
 		goto idle
 	};
 
+#ifdef FINALIZER
+	/* Remove: a Lease that somebody deletes, once it is empty.  Who has read it before it was
+	 * closed is refused, and who reads it closed adds nothing; so nothing can be in it when
+	 * the finalizer has gone. */
+close:
+#ifdef ONE_WRITE
+	goto free;
+#endif
+	atomic {
+		if
+		:: JOB.lease == FRESH -> STEP(lease_write(0, CLOSE, 0))
+		:: JOB.lease == FRESH -> STEP(put_late(CLOSE, 0, 0))
+		:: JOB.lease != FRESH
+		CRASH
+		fi;
+		goto idle
+	};
+free:
+	atomic {
+		if
+		:: JOB.lease == FRESH -> STEP(freeing = true)
+		:: JOB.lease != FRESH
+		CRASH
+		fi;
+		goto idle
+	};
+#endif
+
 #ifdef LOSS
 	/* Recover: a missing Lease is built from the pods of its node. */
 build:
@@ -330,7 +385,7 @@ build:
 #endif
 	atomic {
 		if
-		:: missing[0] -> STEP(lease_build())
+		:: missing(0) -> STEP(lease_build())
 		:: else
 		fi;
 		goto idle

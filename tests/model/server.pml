@@ -26,12 +26,34 @@
 #define OLD 2	/* of an object that is gone */
 #define HELD 3	/* in an entry: its pod is bound, on this GPU and by this attempt */
 #define DROP 5	/* in a PUT: it writes no entry */
+#define CLOSE 6	/* in a PUT: it closes the Lease */
 /* The object was written since.  Where nothing can come of it any more, that is the same
  * as OLD, and most states fall together. */
 #if defined(GANG) || defined(NO_BIND_VERSION) || defined(NO_BIND_UID) || defined(NO_RENEWAL)
 #define STALE 4
 #else
 #define STALE OLD
+#endif
+
+/* Where Leases come and go there is no preemption, and no cache lags behind: there would be too
+ * many states. */
+#if defined(LOSS) || defined(FINALIZER)
+#define LEASES_GO
+#endif
+
+/* Life of a Lease.  What somebody deletes is used as before while it has entries, for its
+ * finalizer keeps it.  Emptied, it is closed by one write, and by the next one freed of the
+ * finalizer: which the server compares with the version, and then deletes by uid alone. */
+#define KEPT 0
+#define DELETING 1
+#define CLOSED 2 /* nobody adds to it any more */
+#define MISSING 3
+#define missing(l) (life[l] == MISSING)
+/* Without a finalizer it goes with what is in it, which does not count until it is made anew. */
+#if defined(LOSS) || defined(NO_FINALIZER)
+#define VANISHES true
+#else
+#define VANISHES false
 #endif
 
 /* State of a pod.  A finished one is GONE: neither holds anything nor comes back. */
@@ -76,10 +98,13 @@ Entry entry[GPUS];
 Put late_put[LEASES];
 bool late_bind[GPUS];
 bool stray[PODS * GPUS];
-bool missing[LEASES];
+byte life[LEASES];
 Job job[SCHEDULERS];
 #ifdef LOSS
 bool lost;
+#endif
+#ifdef FINALIZER
+bool freeing; /* Lease 0 as it is now is about to be deleted by its uid */
 #endif
 
 /* Scratch, zero between steps: one state must not count as many. */
@@ -172,7 +197,7 @@ inline pod_bind(bp, bg, own)
 	printf("server: pod %d is bound to GPU %d (entry of this attempt: %d)\n", bp, bg, own);
 	pod_moved(bp);
 	assert(!(pod[1 - bp].gpu == bg && alive(1 - bp)));	/* no GPU is booked twice */
-	assert(own || missing[LEASE(bg)]);			/* a bound pod has its entry */
+	assert(own || (VANISHES && missing(LEASE(bg))));	/* a bound pod has its entry */
 #ifdef GANG
 	assert(locked(1 - bp));					/* all of the gang is locked */
 #endif
@@ -235,14 +260,46 @@ inline lease_put(pg, page, ppod)
 	fi
 }
 
+/* Whatever a PUT has in it. */
+inline lease_write(wg, wage, wpod)
+{
+	if
+	:: wage == CLOSE ->
+		printf("server: Lease %d is closed\n", LEASE(wg));
+		life[LEASE(wg)] = CLOSED;
+		lease_moved(LEASE(wg))
+	:: else -> lease_put(wg, wage, wpod)
+	fi
+}
+
 /* A Lease that has just been created holds all the pods that are bound there. */
 inline lease_created(cl)
 {
 	printf("server: Lease %d is created\n", cl);
-	missing[cl] = false;
+	life[cl] = KEPT;
 	for (i : 0 .. PODS - 1) {
 		assert(!alive(i) || LEASE(pod[i].gpu) != cl ||
 			(entry[pod[i].gpu].age == HELD && entry[pod[i].gpu].pod == i))
+	}
+	skip
+}
+
+/* A Lease is gone, with whatever is in it. */
+inline lease_gone(l)
+{
+	printf("server: Lease %d is gone\n", l);
+	life[l] = MISSING;
+	lease_moved(l);
+#ifdef FINALIZER
+	freeing = false;
+#endif
+	for (k : 0 .. GPUS - 1) {
+		if
+		:: LEASE(k) == l ->
+			assert(VANISHES || entry[k].age != HELD);	/* it stays while its pod lives */
+			entry_gone(k)
+		:: else
+		fi
 	}
 	skip
 }
