@@ -3,7 +3,7 @@
  *
  * With --locks=gpu that is a node whose cards have other indexes since it was started again, while
  * a Lease still holds something for the card that was there; in either mode one whose Lease
- * cannot be read or is being taken away.  The engine places nothing with GPUs there until the
+ * cannot be read, is being taken away, or has no room for another entry.  The engine places nothing with GPUs there until the
  * locks say that it is over, which is asked about every second.  Expect none, or a few.
  */
 #ifndef GS_SCHEDULER_CLOSED_H

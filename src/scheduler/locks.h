@@ -45,7 +45,7 @@ enum lock_outcome {
 	LOCK_BUSY,    /* another entry of this very pod is there (of another scheduler, or of
 		       * one that died): wait until it is gone */
 	LOCK_CLOSED,  /* nothing can be taken on that node, until locks_can_take() */
-	LOCK_REFUSED, /* the server will not have it: forbidden, too big, namespace missing */
+	LOCK_REFUSED, /* the server will not have it: forbidden, namespace missing */
 };
 
 /* What the caches know of the pod that an entry is of. */
@@ -109,7 +109,7 @@ int locks_take(struct locks *locks, const char *node, const struct lock_entry *e
 	       void *context, struct lock **ret, struct err *err);
 
 /* Whether something on the node can be taken at all, as far as is known: whether its Leases can
- * be read and written, and with LOCKS_BY_GPU, whether each is about the card of its index or can
+ * be read and written and have room, and with LOCKS_BY_GPU, whether each is about the card of its index or can
  * come to be, for it holds nothing. */
 bool locks_can_take(struct locks *locks, const char *node);
 

@@ -80,7 +80,7 @@ bool locks_can_take(struct locks *locks, const char *node)
 
 		if (!cell || (by_gpu && !uuid))
 			continue;
-		if (!cell_is_writable(cell) || (by_gpu && !can_be_about(cell, uuid)))
+		if (!cell_is_writable(cell) || cell->full || (by_gpu && !can_be_about(cell, uuid)))
 			return false;
 	}
 	return true;

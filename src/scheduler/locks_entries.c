@@ -215,6 +215,7 @@ void cell_set_entries(struct cell *cell, const struct lock_entry *entries, uint3
 		if (!came.items[i]->mine)
 			collect_orphan(came.items[i]);
 	tell(cell, &gone, &came);
+	cell->full = cell->full && !gone.len;
 	for (size_t i = 0; i < gone.len; i++)
 		forget(gone.items[i]);
 }

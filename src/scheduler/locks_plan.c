@@ -158,7 +158,8 @@ static void plan_claim(struct lease_plan *plan, struct claim *claim)
 	if (rc == 0 && plan_add(plan, entry, false)) {
 		plan_choose(plan, claim);
 	} else if (rc == 0) {
-		lock_finish(claim->lock, LOCK_REFUSED, "the node's lock has no room for more");
+		cell->full = true;
+		lock_finish(claim->lock, LOCK_CLOSED, "the node's lease has no room for more");
 	} else if (rc == -EEXIST && is_about_to_go(cell, entry->uid)) {
 		return;
 	} else if (rc == -EEXIST) {

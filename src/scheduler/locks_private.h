@@ -166,6 +166,7 @@ struct cell {
 	struct kube_writing *writing;
 	bool creates, skipped; /* what is on its way; an event came meanwhile */
 	bool must_drop;	       /* dead entries are worth a write of their own */
+	bool full;	       /* one did not fit into it, and none has gone since */
 	struct link dirty;     /* something may have to be written */
 	struct link retry;
 	uint64_t retry_ms;

@@ -537,6 +537,43 @@ TEST(a_lease_that_cannot_be_read_is_left_alone)
 	stage_close();
 }
 
+/* Of pods that nobody has, each with a place on a card that books nothing. */
+static void fill(struct strbuf *entries, size_t bytes)
+{
+	strbuf_putc(entries, '[');
+	for (unsigned i = 0; entries->len < bytes; i++)
+		strbuf_addf(entries,
+			    "%s{\"pod\":\"u-%u\",\"ns\":\"ml\",\"name\":\"%0200u\",\"rv\":\"7\","
+			    "\"attempt\":1,\"gpus\":[{\"uuid\":\"GPU-0\",\"coreMilli\":0,"
+			    "\"memoryMiB\":0}]}",
+			    i ? "," : "", i, i);
+	strbuf_putc(entries, ']');
+}
+
+TEST(a_node_whose_lease_is_full_is_closed_until_one_of_its_entries_goes)
+{
+	struct strbuf entries CLEANUP(strbuf_done) = STRBUF_INIT;
+	fake_start();
+	fill(&entries, ENTRIES_BYTES_MAX - 2048);
+	fake_put("gpus-n1", "n1", entries.s);
+	stage_run(LOCKS_BY_NODE);
+	locks_activate(stage.locks, false);
+	stage_begin();
+	CHECK(locks_can_take(stage.locks, "n1"));
+	struct taken *a = stage_take("n1", "a", "GPU-1");
+	stage_wait(a);
+	CHECK_INT(a->outcome, LOCK_CLOSED);
+	CHECK(strstr(a->why, "no room"));
+	CHECK(!locks_can_take(stage.locks, "n1"));
+	locks_activate(stage.locks, true);
+	while (!locks_can_take(stage.locks, "n1"))
+		uv_run(&s.loop, UV_RUN_ONCE);
+	struct taken *b = stage_take("n1", "b", "GPU-1");
+	stage_wait(b);
+	CHECK_INT(b->outcome, LOCK_TAKEN);
+	stage_close();
+}
+
 TEST(what_the_server_refuses_is_said)
 {
 	stage_open(LOCKS_BY_NODE);
