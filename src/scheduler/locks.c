@@ -341,7 +341,7 @@ int locks_take(struct locks *locks, const char *node, const struct lock_entry *e
 	int rc = check_entry(node, entry, err);
 
 	if (rc == 0 && !locks->ready)
-		rc = err_set(err, EAGAIN, "the locks of the cluster are not known yet");
+		rc = err_set(err, EAGAIN, "%s", locks_why_not(locks));
 	if (rc == 0)
 		rc = make_claims(locks, node, entry, &claims, err);
 	if (rc < 0)
@@ -428,6 +428,18 @@ int locks_require(struct locks *locks, const char *node, const struct lock_entry
 		claim_queue(claims.items[i]);
 	}
 	return rc;
+}
+
+const char *locks_why_not(const struct locks *locks)
+{
+	if (locks->ready)
+		return "";
+	return *locks->trouble ? locks->trouble : "the locks of the cluster are not known yet";
+}
+
+bool locks_is_troubled(const struct locks *locks)
+{
+	return !locks->ready && *locks->trouble;
 }
 
 bool locks_has(const struct locks *locks, const char *uid)

@@ -95,6 +95,11 @@ int locks_new(const struct locks_options *options, struct locks **ret, struct er
  * from inside a callback.  NULL is fine. */
 void locks_free(struct locks *locks);
 
+/* Why none can be taken now; "": they can.  Whether that is so because the server refused
+ * something, and not merely because it has not answered yet. */
+const char *locks_why_not(const struct locks *locks);
+bool locks_is_troubled(const struct locks *locks);
+
 /* Only who is active writes: collects, fences, restores. */
 void locks_activate(struct locks *locks, bool active);
 

@@ -37,6 +37,7 @@ static void mode_ready(struct locks *locks)
 {
 	struct map_entry entry;
 
+	locks->trouble[0] = '\0';
 	if (locks->ready)
 		return;
 	locks->ready = true;
@@ -83,12 +84,12 @@ static void mode_wrong(struct locks *locks, uint32_t locked)
 static void mode_trouble(struct locks *locks, const struct kube_write_result *result)
 {
 	struct locks_mode_lease *mode = &locks->mode;
-	char text[ERR_TEXT_MAX];
 	uint64_t now_ms = locks_now_ms(locks);
 
+	lease_trouble(locks, result, locks->trouble, sizeof(locks->trouble));
 	if (!locks->trouble_told)
 		log_error(locks->options.log, "the mode of the locks cannot be recorded",
-			  LOG_STR("error", lease_trouble(locks, result, text, sizeof(text))));
+			  LOG_STR("error", locks->trouble));
 	locks->trouble_told = true;
 	mode->retry_ms = now_ms + backoff_fail(&mode->backoff, now_ms, &locks->rng);
 	collect_arm(locks);

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <uv.h>
 
+#include "base/err.h"
 #include "base/map.h"
 #include "base/rng.h"
 #include "base/strbuf.h"
@@ -207,8 +208,9 @@ struct locks {
 	uint64_t serial;
 	uint32_t records, writes, doomed;
 	bool synced, ready, active, closing;
-	char hint[512];	   /* what to do where Leases are refused: lease_rights() */
-	bool trouble_told; /* why nothing can be written was said once */
+	char hint[512];		    /* what to do where Leases are refused: lease_rights() */
+	char trouble[ERR_TEXT_MAX]; /* why the mode cannot be recorded; "": it can */
+	bool trouble_told;	    /* why nothing can be written was said once */
 };
 
 /* What the next write would have in it. */

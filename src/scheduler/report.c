@@ -109,7 +109,7 @@ static void tell_later(struct scheduler *s, struct task *task)
 
 static bool may_tell(const struct scheduler *s, const struct task *task)
 {
-	return !task->flight && !task->landed && !task->held && s->active;
+	return !task->flight && !task->landed && !task->held && (s->active || s->stalled);
 }
 
 static void tell_due(struct scheduler *s)

@@ -28,6 +28,7 @@
 #include "scheduler/preempt.h"
 #include "scheduler/residents.h"
 #include "scheduler/scheduler_private.h"
+#include "scheduler/stalled.h"
 #include "scheduler/storage.h"
 #include "scheduler/volume_bind.h"
 #include "wire/json.h"
@@ -83,7 +84,7 @@ static void wake_up(struct scheduler *s)
 	if (s->active || !s->leading || s->draining || !kube_caches_synced(s->caches))
 		return;
 	locks_activate(s->locks, true);
-	if (s->locks_ready)
+	if (!*locks_why_not(s->locks))
 		activate(s);
 }
 
@@ -167,6 +168,7 @@ static void tick(uv_timer_t *timer)
 		cycle_run(s);
 	flights_tick(s, now);
 	closed_tick(s, now);
+	stalled_tick(s, now);
 	config_tick(s->config);
 	report_tick(s);
 	check_drained(s, now);
@@ -360,10 +362,7 @@ static void lock_left(void *context, const char *node, const struct lock_entry *
 
 static void locks_are_ready(void *context)
 {
-	struct scheduler *s = context;
-
-	s->locks_ready = true;
-	scheduler_kick(s);
+	scheduler_kick(context);
 }
 
 static void locks_are_wrong(void *context, const char *why)
@@ -680,10 +679,11 @@ void scheduler_free(struct scheduler *s)
 bool scheduler_ready(const struct scheduler *s, struct strbuf *why)
 {
 	bool ready = kube_caches_ready(s->caches, why);
+	const char *locks = locks_why_not(s->locks);
 
-	if (ready && !s->locks_ready && why)
-		strbuf_puts(why, "the locks of the cluster are not known yet");
-	return ready && s->locks_ready;
+	if (ready && why)
+		strbuf_puts(why, locks);
+	return ready && !*locks;
 }
 
 void scheduler_measure(struct scheduler *s)

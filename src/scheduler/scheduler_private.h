@@ -126,13 +126,15 @@ struct scheduler {
 	uint32_t flights, spares;
 	VEC(char *) closed; /* names of nodes: closed.h */
 	uint64_t closed_ms; /* when they are looked at next */
+	uint64_t stalled_ms;
 	struct nomination *nominations;
 	struct map victims;	   /* uid -> struct victim */
 	struct task *untold;	   /* tasks with something to be told, a ring; the oldest */
 	struct task *untold_later; /* likewise those with other figures, in no order */
 	uint64_t later_ms;	   /* when the first of these is due */
 	uint32_t telling;	   /* writes of status on their way */
-	bool leading, locks_ready, active, draining, freeing;
+	bool leading, active, draining, freeing;
+	bool stalled; /* it leads and cannot begin: stalled.h */
 	void (*drained)(void *context);
 	void *drained_context;
 	uint64_t drain_by_ms, drain_events_by_ms;

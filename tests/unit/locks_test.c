@@ -590,6 +590,23 @@ TEST(what_the_server_refuses_is_said)
 	stage_close();
 }
 
+TEST(why_no_lock_can_be_taken_is_known_until_one_can)
+{
+	fake_start();
+	fake.fault = FAKE_NO_NAMESPACE;
+	stage_run(LOCKS_BY_NODE);
+	CHECK(strstr(locks_why_not(stage.locks), "not known yet"));
+	CHECK(!locks_is_troubled(stage.locks));
+	while (!locks_is_troubled(stage.locks))
+		uv_run(&s.loop, UV_RUN_ONCE);
+	CHECK(strstr(locks_why_not(stage.locks), "namespace locks is missing"));
+	fake.fault = FAKE_FINE;
+	stage_begin();
+	CHECK_STR(locks_why_not(stage.locks), "");
+	CHECK(!locks_is_troubled(stage.locks));
+	stage_close();
+}
+
 TEST(a_take_that_is_given_up_while_on_its_way_leaves_nothing)
 {
 	stage_open(LOCKS_BY_NODE);

@@ -25,6 +25,7 @@ from harness.scheduler import (  # noqa: E402
     install_kinds,
     make_pod,
     wait_bound,
+    wait_message,
 )
 
 ADMIN = as_identity("admin")
@@ -66,7 +67,8 @@ def a_namespace_that_is_not_there_is_named_and_waited_for():
     eventually(lambda: "namespace later is missing" in scheduler.log(), "it says what is missing")
     status, why = scheduler.get("/readyz")
     equal(status, 503)
-    check("locks" in why, why)
+    check("namespace later is missing" in why, why)
+    wait_message("two", "namespace later is missing", "create namespace later")
     check("nodeName" not in get_pod("two")["spec"], "bound without a lock")
     create("/api/v1/namespaces", {"metadata": {"name": "later"}})
     with scheduler:
@@ -87,7 +89,10 @@ def rights_that_are_missing_are_told():
     equal(len(told), 1, f"{told}")
     status, why = scheduler.get("/readyz")
     check(status == 503 and words in why, f"{status}: {why}")
+    make_pod("three", gpus=1)
+    wait_message("three", words)
     scheduler.stop()
+    delete_pods()
 
 
 if __name__ == "__main__":
