@@ -314,7 +314,7 @@ void cell_flush(struct cell *cell)
 	struct lease_plan plan CLEANUP(plan_done) = { .text = STRBUF_INIT };
 
 	link_leave(&cell->dirty);
-	if (cell->writing || !link_is_empty(&cell->retry) || !cell->locks->ready)
+	if (cell->writing || !link_is_empty(&cell->retry) || !cell->locks->synced)
 		return;
 	if (cell->refresh) {
 		lease_read(cell);
@@ -334,11 +334,12 @@ void cell_flush(struct cell *cell)
 		lease_write(cell, &plan);
 		return;
 	}
-	if (cell->locks->options.mode == LOCKS_BY_GPU && !cell->card && !cell->card_wanted) {
+	bool by_gpu = cell->locks->options.mode == LOCKS_BY_GPU;
+	if (by_gpu && cell->locks->ready && !cell->card && !cell->card_wanted) {
 		fail_waiting(cell, LOCK_LOST, "the lease of that GPU is gone");
 		return;
 	}
-	if (card_changes(cell)) {
+	if (cell->locks->ready && card_changes(cell)) {
 		flush_card(cell, &plan);
 		return;
 	}

@@ -183,10 +183,14 @@ static bool fits_all(const struct lease_plan *plan, struct cell *cell)
 	return true;
 }
 
+/* Nothing is added before the mode is recorded, also where that Lease was deleted: what is dead
+ * goes nevertheless, or the namespace of both could not go. */
 static void plan_claims(struct lease_plan *plan, struct cell *cell)
 {
 	struct link *next;
 
+	if (!cell->locks->ready)
+		return;
 	for (struct link *at = cell->waiting.next; at != &cell->waiting; at = next) {
 		struct claim *claim = LINK_OF(at, struct claim, link);
 

@@ -31,7 +31,14 @@ struct fake_pod {
 	bool exists;
 };
 
-enum fake_fault { FAKE_FINE, FAKE_LOST, FAKE_UNDONE, FAKE_FORBIDDEN, FAKE_NO_NAMESPACE };
+enum fake_fault {
+	FAKE_FINE,
+	FAKE_LOST,
+	FAKE_UNDONE,
+	FAKE_FORBIDDEN,
+	FAKE_NO_NAMESPACE,
+	FAKE_TERMINATING, /* the namespace is: nothing new is made in it */
+};
 
 struct fake {
 	struct fake_lease leases[FAKE_MAX];
@@ -282,7 +289,7 @@ static inline void fake_write(const struct server_request *request, const char *
 	CHECK_INT(json_parse("body", request->body, request->body_len, NULL, &doc, NULL), 0);
 	const char *of = json_str(json_root(doc), "metadata", "name");
 	enum fake_fault fault = strcmp(of, "lock-mode") == 0 ? FAKE_FINE : fake.fault;
-	if (fake.fault == FAKE_NO_NAMESPACE || fake.fault == FAKE_FORBIDDEN)
+	if (fake.fault >= FAKE_FORBIDDEN)
 		fault = fake.fault;
 	else if (fault)
 		fake.fault = FAKE_FINE;
@@ -292,7 +299,7 @@ static inline void fake_write(const struct server_request *request, const char *
 		before();
 	}
 	strbuf_addf(&fake.lines, "%s %s ", request->method, of);
-	if (fault == FAKE_FORBIDDEN)
+	if (fault == FAKE_FORBIDDEN || (fault == FAKE_TERMINATING && !*name))
 		fake_status(ret, 403, "Forbidden");
 	else if (fault == FAKE_NO_NAMESPACE)
 		fake_status(ret, 404, "NotFound");

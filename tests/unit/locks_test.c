@@ -607,6 +607,33 @@ TEST(why_no_lock_can_be_taken_is_known_until_one_can)
 	stage_close();
 }
 
+/* The namespace is being deleted: the mode went at once, and the rest must be able to. */
+TEST(what_is_dead_goes_while_the_mode_cannot_be_recorded)
+{
+	stage_open(LOCKS_BY_NODE);
+	struct taken *a = stage_take("n1", "a", "GPU-0");
+	stage_wait(a);
+	fake.fault = FAKE_TERMINATING;
+	fake_mark_deleting(fake_lease("gpus-n1"));
+	fake_remove(fake_lease("lock-mode"));
+	while (!locks_is_troubled(stage.locks))
+		uv_run(&s.loop, UV_RUN_ONCE);
+	CHECK(strstr(locks_why_not(stage.locks), "may not be written"));
+	fake_pod("a")->exists = false;
+	locks_release(stage.locks, &a->lock, 1);
+	while (fake_lease("gpus-n1"))
+		uv_run(&s.loop, UV_RUN_ONCE);
+	CHECK(!fake.hasty);
+	/* And is there again. */
+	fake.fault = FAKE_FINE;
+	stage.ready = false;
+	wait_for(&stage.ready);
+	struct taken *b = stage_take("n1", "b", "GPU-0");
+	stage_wait(b);
+	CHECK_INT(b->outcome, LOCK_TAKEN);
+	stage_close();
+}
+
 TEST(a_take_that_is_given_up_while_on_its_way_leaves_nothing)
 {
 	stage_open(LOCKS_BY_NODE);

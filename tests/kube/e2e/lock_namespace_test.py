@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """--lock-namespace: locks where they are wanted, and what is said when they cannot be there.
 
-cluster: --nodes 1 --gpus 8 --history
+cluster: --nodes 1 --gpus 8 --history --controllers=namespace-controller,serviceaccount-controller
 """
 import json
 import os
@@ -93,6 +93,28 @@ def rights_that_are_missing_are_told():
     wait_message("three", words)
     scheduler.stop()
     delete_pods()
+
+
+@test
+def a_namespace_that_is_deleted_goes_with_the_last_lock_and_is_waited_for():
+    path = "/api/v1/namespaces/fleeting"
+    create("/api/v1/namespaces", {"metadata": {"name": "fleeting"}})
+    with Scheduler("--lock-namespace", "fleeting", kubeconfig=ADMINISTRATOR):
+        make_pod("four", gpus=1)
+        wait_bound("four")
+        equal(ADMIN.delete(path).code, 200)
+        eventually(lambda: leases("fleeting") == ["gpus-gpu-0"], "the mode is gone")
+        make_pod("five", gpus=1)
+        wait_message("five", "leases of namespace fleeting may not be written")
+        equal(locked("fleeting"), ["four"], "what belongs to a live pod")
+        delete_pod("four")
+        eventually(lambda: ADMIN.get(path).code == 404, "the namespace is gone", 60)
+        wait_message("five", "namespace fleeting is missing", timeout_s=60)
+        create("/api/v1/namespaces", {"metadata": {"name": "fleeting"}})
+        wait_bound("five", timeout_s=60)
+        equal(locked("fleeting"), ["five"])
+        delete_pod("five")
+        eventually(lambda: not locked("fleeting"), "the lock is gone")
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ class OneLockMode:
             mode = "node" if lock.card is None else "gpu"
             if ledger.mode != mode:
                 yield f"Lease {lock.name} has locks of mode {mode}, recorded is {ledger.mode}"
-        elif change.key.endswith("/lock-mode") and change.before is not None:
+        elif change.key.endswith("/lock-mode") and change.before and change.after:
             if change.before.get("spec", {}).get("holderIdentity") != ledger.mode and any(
                 each.entries for each in ledger.locks.values()
             ):
