@@ -47,7 +47,15 @@ static void mode_ready(struct locks *locks)
 		locks->options.ready(locks->options.context);
 }
 
-/* Of either mode: those of the other one are in the cache alone. */
+static bool is_of_other_mode(const struct locks *locks, const char *name)
+{
+	const char *prefix = locks->options.mode == LOCKS_BY_NODE ? "gpu-" : "gpus-";
+
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* Those of the other mode are in the cache alone.  With a mode on record all count; without one
+ * those that may not be mixed with ours. */
 static uint32_t count_locked(const struct locks *locks)
 {
 	uint32_t count = 0, at = 0;
@@ -55,6 +63,8 @@ static uint32_t count_locked(const struct locks *locks)
 	for (struct kube_object *lease; (lease = kube_cache_next(locks->cache, &at));) {
 		struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
 
+		if (!locks->mode.exists && !is_of_other_mode(locks, lease->name))
+			continue;
 		if (kube_object_parse(lease, &doc) < 0)
 			continue;
 		const char *text =
@@ -66,16 +76,17 @@ static uint32_t count_locked(const struct locks *locks)
 
 static void mode_wrong(struct locks *locks, uint32_t locked)
 {
+	struct locks_mode_lease *mode = &locks->mode;
 	char why[256];
 
 	locks->ready = false;
-	if (locks->mode.told)
+	if (mode->told)
 		return;
-	locks->mode.told = true;
+	mode->told = true;
 	snprintf(why, sizeof(why),
 		 "the cluster is locked with --locks=%.15s and %u of its leases hold GPUs: run "
 		 "with that, or wait until no pod has GPUs",
-		 locks->mode.value, locked);
+		 mode->exists ? mode->value : mode_names[!locks->options.mode], locked);
 	log_error(locks->options.log, "locks are of the other mode", LOG_STR("why", why));
 	if (locks->options.wrong)
 		locks->options.wrong(locks->options.context, why);
@@ -159,7 +170,7 @@ void mode_look(struct locks *locks)
 		return;
 	}
 	locks->ready = false;
-	uint32_t locked = mode->exists ? count_locked(locks) : 0;
+	uint32_t locked = count_locked(locks);
 	if (locked)
 		mode_wrong(locks, locked);
 	else if (!mode->exists || locks->active)

@@ -51,6 +51,28 @@ TEST(the_other_mode_is_wrong_while_there_are_locks_and_changed_otherwise)
 	}
 }
 
+TEST(the_other_mode_is_wrong_also_where_its_record_was_deleted)
+{
+	fake_start();
+	fake_put("gpu-n1-0", "n1", "[" ENTRY("a", "7", "1", "GPU-0") "]");
+	stage_run(LOCKS_BY_NODE);
+	while (!stage.wrong[0])
+		uv_run(&s.loop, UV_RUN_ONCE);
+	CHECK(strstr(stage.wrong, "--locks=gpu and 1 of its leases"));
+	CHECK(!fake_lease("lock-mode"));
+	stage_close();
+}
+
+TEST(a_mode_whose_record_was_deleted_is_recorded_again)
+{
+	fake_start();
+	fake_put("gpus-n1", "n1", "[" ENTRY("a", "7", "1", "GPU-0") "]");
+	stage_run(LOCKS_BY_NODE);
+	stage_begin();
+	CHECK_STR(fake_lease("lock-mode")->holder, "node");
+	stage_close();
+}
+
 TEST(what_is_decided_together_goes_in_one_write)
 {
 	stage_open(LOCKS_BY_NODE);
