@@ -15,7 +15,7 @@
  * by another attempt, or unbound with another resourceVersion (a GET after the Lease was
  * read).  A live unbound pod is fenced first: its status is patched, so that a Binding which
  * is still on its way is refused.  Of a gang all unbound members are fenced before the first
- * entry goes.
+ * entry goes, also those that are not locked yet, if another is at it.
  *
  * A Lease without entries whose node is not there, twice in a row, is deleted; who wants to lock
  * on a node that has come back meanwhile makes another.
@@ -77,6 +77,10 @@ struct locks_options {
 	/* LOCKS_BY_GPU: the UUID of the card with that index, NULL if there is none. */
 	const char *(*card_at)(void *context, const char *node, uint32_t index);
 	enum lock_pod (*pod)(void *context, const char *node, const struct lock_entry *entry);
+	/* found() for each unbound pod of the entry's gang that is known, from inside.  NULL: there
+	 * are no gangs. */
+	void (*mates)(void *context, const struct lock_entry *entry,
+		      void (*found)(void *to, const char *name, const char *uid), void *to);
 	/* An entry that no lock of ours has made is there, or is no longer: what it holds is not
 	 * free.  Also after a restart, for our own of before.  With LOCKS_BY_GPU the entries of a
 	 * pod come as one, and leave when the last one has.  Valid during the call. */

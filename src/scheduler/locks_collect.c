@@ -177,6 +177,7 @@ void collect_tick(uv_timer_t *timer)
 
 	run(&locks->retry_judged, now_ms, retry_due);
 	run_cells(locks, now_ms);
+	mates_tick(locks, now_ms);
 	if (locks->active) {
 		run(&locks->orphans, now_ms, orphan_due);
 		run(&locks->dead, now_ms, dead_due);
@@ -208,6 +209,7 @@ void collect_arm(struct locks *locks)
 	if (!link_is_empty(&locks->retry_cells))
 		due_ms = MIN(due_ms,
 			     LINK_OF(locks->retry_cells.next, struct cell, retry)->retry_ms);
+	due_ms = MIN(due_ms, mates_due_ms(locks));
 	if (locks->mode.retry_ms)
 		due_ms = MIN(due_ms, locks->mode.retry_ms);
 	if (due_ms == UINT64_MAX)

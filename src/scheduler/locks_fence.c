@@ -68,13 +68,12 @@ static enum verdict_of_pod judge(const struct record *record, const struct json 
 	return POD_IS_BOUND;
 }
 
-static void patch_body(struct strbuf *out, const struct record *record)
+void fence_body(struct strbuf *out, const struct locks *locks, const struct lock_entry *entry)
 {
-	const struct lock_entry *entry = &record->entry;
 	struct json_writer w = JSON_WRITER_INIT(out);
 	char now[KUBE_TIME_MAX], message[160];
 
-	kube_time_format(clock_wall_ns(record->cell->locks->options.clock), now);
+	kube_time_format(clock_wall_ns(locks->options.clock), now);
 	snprintf(message, sizeof(message),
 		 "attempt %" PRIu32 " at version %s has given up its GPUs", entry->attempt,
 		 entry->version);
@@ -119,7 +118,7 @@ static void ask(struct record *record, bool patch)
 				    .context = record };
 
 	if (patch) {
-		patch_body(&body, record);
+		fence_body(&body, locks, &record->entry);
 		write.verb = KUBE_STRATEGIC_PATCH;
 		write.subresource = "status";
 		write.body = body.s;
@@ -213,8 +212,10 @@ static void judged(void *context, const struct kube_write_result *result)
 
 	record->judging = NULL;
 	locks->writes--;
-	if (was_patch && result->reply->reason == KUBE_OK)
+	if (was_patch && result->reply->reason == KUBE_OK) {
+		record->fenced = ++locks->serial;
 		count_fence(record);
+	}
 	if (!pod_of(result, &pod)) {
 		untold(record, result->reply);
 		return;

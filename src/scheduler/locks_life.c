@@ -113,7 +113,7 @@ static void init_rings(struct locks *locks)
 				       &locks->vacant,	  &locks->orphans,
 				       &locks->dead,	  &locks->retry_judged,
 				       &locks->preparing, &locks->finished,
-				       &locks->all };
+				       &locks->all,	  &locks->mates };
 
 	for (size_t i = 0; i < ARRAY_SIZE(rings); i++)
 		link_init(rings[i]);
@@ -201,6 +201,7 @@ void locks_free(struct locks *locks)
 		return;
 	locks->closing = true;
 	mode_stop(locks);
+	mates_stop(locks);
 	while (!link_is_empty(&locks->all))
 		lock_discard(LINK_OF(locks->all.next, struct lock, all));
 	for (uint32_t at = 0; map_next(&locks->cells, &at, &entry); at = 0)

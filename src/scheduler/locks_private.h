@@ -9,6 +9,7 @@
  *	locks_lease.c	the one writer of a Lease
  *	locks_cards.c	the Leases of a node with --locks=gpu
  *	locks_fence.c	whether an entry's pod is dead, and making sure that it is
+ *	locks_mates.c	of a gang whose entry goes, the pods without one
  *	locks_collect.c	entries that nobody has taken along, Leases of nodes that are no
  *			more, and other tries
  *	locks_mode.c	the Lease that records the mode
@@ -102,13 +103,15 @@ struct record {
 	bool fencing;	      /* that one is the patch, not the GET before it */
 	uint64_t serial;      /* grows with each record that comes into a Lease */
 	uint64_t dead_serial; /* of the moment when it was given up, or found dead */
+	uint64_t fenced;      /* when we changed its pod, likewise; 0: never */
 	bool listed;	      /* it is in its Lease as we know that */
 	bool kept;	      /* while a new state of the Lease is read */
 	bool mine;	      /* made by this process: no guest */
 	bool shown;	      /* came() was called */
 	bool bound;	      /* its pod is, by it */
 	bool dead;
-	bool leaving; /* given up by us; to be fenced and dropped */
+	bool leaving;  /* given up by us; to be fenced and dropped */
+	bool in_round; /* the rest of its gang was fenced after it had died, or is being */
 };
 
 enum claim_state { CLAIM_IDLE, CLAIM_WAITING, CLAIM_SENT, CLAIM_IN };
@@ -200,6 +203,7 @@ struct locks {
 	struct link retry_cells, vacant;	 /* cells, each by time */
 	struct link orphans, dead, retry_judged; /* records, each by time */
 	struct link preparing, finished, all;	 /* locks */
+	struct link mates;			 /* locks_mates.c */
 	struct locks_mode_lease mode;
 	struct locks_metrics metrics;
 	struct rng rng;
@@ -293,6 +297,17 @@ void fence_verify(struct record *record);
  * If not, the server is asked, and the cell is touched when that is known; the claim is freed
  * then if nothing is required any more. */
 bool fence_proves(struct claim *claim);
+
+/* What changes the entry's pod, if it is still at that version. */
+void fence_body(struct strbuf *out, const struct locks *locks, const struct lock_entry *entry);
+
+/* locks_mates.c */
+/* Whether those of a dead entry's gang that have none cannot be bound any more; if not, that is
+ * seen to, and the dead ones of the gang are touched when it is so. */
+bool mates_fenced(struct record *record);
+void mates_tick(struct locks *locks, uint64_t now_ms);
+uint64_t mates_due_ms(const struct locks *locks);
+void mates_stop(struct locks *locks);
 
 /* locks_collect.c */
 void collect_orphan(struct record *record);

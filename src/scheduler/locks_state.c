@@ -234,5 +234,5 @@ bool record_can_go(struct record *record)
 		if (!mate->bound)
 			return false;
 	}
-	return true;
+	return mates_fenced(record);
 }

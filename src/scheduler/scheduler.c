@@ -337,6 +337,18 @@ static enum lock_pod lock_pod(void *context, const char *node, const struct lock
 		       : LOCK_POD_OVER;
 }
 
+static void lock_mates(void *context, const struct lock_entry *entry,
+		       void (*found)(void *to, const char *name, const char *uid), void *to)
+{
+	const struct scheduler *s = context;
+	struct strbuf key CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	strbuf_addf(&key, "%s/%s", entry->namespace, entry->gang);
+	const struct gang *gang = key.failed ? NULL : map_get(&s->gangs.by_name, key.s, key.len);
+	for (size_t i = 0; gang && i < gang->tasks.len; i++)
+		found(to, gang->tasks.items[i]->name, gang->tasks.items[i]->uid);
+}
+
 /* Locks of others, and of ourselves before we were started again. */
 static void lock_came(void *context, const char *node, const struct lock_entry *entry)
 {
@@ -508,6 +520,7 @@ static int start_locks(struct scheduler *s, struct err *err)
 					 .card = card,
 					 .card_at = card_at,
 					 .pod = lock_pod,
+					 .mates = lock_mates,
 					 .came = lock_came,
 					 .left = lock_left,
 					 .ready = locks_are_ready,

@@ -80,6 +80,17 @@ static inline enum lock_pod stage_pod(void *context, const char *node,
 	return LOCK_POD_UNKNOWN;
 }
 
+/* All pods that are unbound, in one gang. */
+static inline void stage_mates(void *context, const struct lock_entry *entry,
+			       void (*found)(void *to, const char *name, const char *uid),
+			       void *to)
+{
+	(void)context, (void)entry;
+	for (size_t i = 0; i < FAKE_MAX; i++)
+		if (fake.pods[i].exists && !fake.pods[i].node[0])
+			found(to, fake.pods[i].name, fake.pods[i].uid);
+}
+
 static inline void stage_came(void *context, const char *node, const struct lock_entry *entry)
 {
 	(void)context;
@@ -120,6 +131,7 @@ static inline void stage_run(enum lock_mode mode)
 		.card = stage_card,
 		.card_at = stage_card_at,
 		.pod = stage_pod,
+		.mates = stage_mates,
 		.came = stage_came,
 		.left = stage_left,
 		.ready = stage_ready,

@@ -335,6 +335,29 @@ TEST(a_half_locked_gang_of_another_is_fenced_whole)
 	stage_close();
 }
 
+/* Who locks it may come to the last one while the first is being taken away. */
+TEST(of_a_half_locked_gang_those_without_a_lock_are_fenced_before_one_goes)
+{
+	for (int refused = 0; refused < 2; refused++) {
+		fake_start();
+		fake_pod_add("x", 7);
+		fake_pod_add("y", 8);
+		fake_put("gpus-n1", "n1", "[" GANG_ENTRY("x", "7", "4", "GPU-0") "]");
+		stage_run(LOCKS_BY_NODE);
+		stage_begin();
+		fake.forbidden_pods = refused;
+		if (refused)
+			stage_until(&fake.lines, "PATCH x ");
+		fake.forbidden_pods = false;
+		stage_until(&stage.guests, "-n1/u-x ");
+		CHECK(fake_pod("x")->version != 7 && fake_pod("y")->version != 8);
+		const char *y = strstr(fake.lines.s, "GET y PATCH y ");
+		CHECK(y && strstr(y, "PUT gpus-n1 "));
+		CHECK(y && strstr(fake.lines.s, "PUT gpus-n1 ") > y);
+		stage_close();
+	}
+}
+
 TEST(who_is_not_active_collects_nothing)
 {
 	fake_start();

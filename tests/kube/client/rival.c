@@ -57,6 +57,13 @@ static bool is_attempt(const struct json *pod, uint32_t attempt)
 	       json_i64(json_root(doc), &theirs, "attempt") == 0 && theirs == attempt;
 }
 
+static bool is_bound(const struct kube_object *pod)
+{
+	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	CHECK_INT(kube_object_parse(pod, &doc), 0);
+	return json_str(json_root(doc), "spec", "nodeName") != NULL;
+}
+
 static enum lock_pod pod_state(void *context, const char *node, const struct lock_entry *entry)
 {
 	struct rival *rival = context;
@@ -70,6 +77,19 @@ static enum lock_pod pod_state(void *context, const char *node, const struct loc
 	return strcmp(there, node) == 0 && is_attempt(json_root(doc), entry->attempt)
 		       ? LOCK_POD_BOUND
 		       : LOCK_POD_OVER;
+}
+
+/* As add_partner() has them. */
+static void mates(void *context, const struct lock_entry *entry,
+		  void (*found)(void *to, const char *name, const char *uid), void *to)
+{
+	const struct rival *rival = context;
+	unsigned long number = strtoul(entry->name + strlen("race-"), NULL, 10);
+	char name[64];
+	snprintf(name, sizeof(name), "race-%lu", number ^ 1);
+	const struct kube_object *pod = kube_cache_get(rival->pods, rival->live.namespace, name);
+	if (pod && !is_bound(pod))
+		found(to, pod->name, pod->uid);
 }
 
 static void ready(void *context)
@@ -121,6 +141,7 @@ void rival_open(struct rival *rival, struct live *beside, const char *kubeconfig
 					 .card = card,
 					 .card_at = card_at,
 					 .pod = pod_state,
+					 .mates = mates,
 					 .ready = ready,
 					 .wrong = wrong,
 					 .context = rival };
@@ -261,13 +282,6 @@ static bool waits(const struct rival *rival, const struct kube_object *pod)
 	CHECK_INT(kube_object_parse(pod, &doc), 0);
 	return !json_str(json_root(doc), "spec", "nodeName") &&
 	       !json_get(json_root(doc), "metadata", "deletionTimestamp") && !is_ours(rival, pod);
-}
-
-static bool is_bound(const struct kube_object *pod)
-{
-	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
-	CHECK_INT(kube_object_parse(pod, &doc), 0);
-	return json_str(json_root(doc), "spec", "nodeName") != NULL;
 }
 
 static const struct kube_object *choose_pod(struct rival *rival)
