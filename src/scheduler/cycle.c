@@ -88,6 +88,8 @@ static void room_is_made(struct scheduler *s, struct task *task, enum preempting
 {
 	if (how == PREEMPT_ROOM)
 		pending_follow(s->pending, &task->unit.item);
+	else if (how == PREEMPT_AGAIN)
+		pending_again(s->pending, &task->unit.item);
 	else
 		pending_failed(s->pending, &task->unit.item, now_ms(s));
 }
@@ -132,7 +134,7 @@ static bool decide_as_before(struct scheduler *s, struct task *task, const struc
 				WAKE_LOCK | WAKE_POD_LEFT | WAKE_POD_CAME, now_ms(s));
 		return true;
 	}
-	task->nominated_before = how == PREEMPT_LATER;
+	task->nominated_before = how == PREEMPT_LATER || how == PREEMPT_AGAIN;
 	if (how != PREEMPT_NOBODY)
 		room_is_made(s, task, how);
 	return how != PREEMPT_NOBODY;

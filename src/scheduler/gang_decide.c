@@ -463,6 +463,8 @@ static bool make_room(struct muster *m, uint32_t members, uint8_t leaf_rules)
 	unit_waits(s, &m->gang->unit);
 	if (how == PREEMPT_LATER)
 		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
+	if (how == PREEMPT_AGAIN)
+		pending_again(s->pending, &m->gang->unit.item);
 	return how != PREEMPT_NOBODY;
 }
 

@@ -186,7 +186,8 @@ static int add_victim(struct nomination *n, uint32_t number, const struct task *
 	return map_put(&s->victims, victim->uid, strlen(victim->uid), victim);
 }
 
-/* Pods that are being bound right now are no victims: it is tried again in a moment. */
+/* Pods that are being bound right now are no victims: it is tried again in a moment.  *other is
+ * somebody for whom room is kept there. */
 static bool is_any_flying(const struct scheduler *s, const struct preemption *p,
 			  struct nomination **other)
 {
@@ -201,7 +202,8 @@ static bool is_any_flying(const struct scheduler *s, const struct preemption *p,
 			*other = task->nomination;
 		else if (victim && victim->nomination->reserves)
 			*other = victim->nomination;
-		any |= task || victim;
+		else
+			any |= task || victim;
 	}
 	return any;
 }
@@ -303,10 +305,11 @@ static enum preempting carry_out(struct scheduler *s, const struct proposal *wan
 {
 	struct nomination *n, *other = NULL;
 
-	if (is_any_flying(s, p, &other)) {
-		if (other && !want->reserves)
-			make_way(s, other);
+	if (is_any_flying(s, p, &other) || (other && want->reserves))
 		return PREEMPT_LATER;
+	if (other) {
+		make_way(s, other);
+		return PREEMPT_AGAIN;
 	}
 	n = nomination_new(s, want->unit, want->tasks, want->count);
 	if (!n)

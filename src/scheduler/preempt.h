@@ -21,6 +21,7 @@
 enum preempting {
 	PREEMPT_NOBODY, /* no eviction helps, and `why` is what to add to the refusal */
 	PREEMPT_LATER,	/* it would, but not at this moment */
+	PREEMPT_AGAIN,	/* somebody less important has made way, and waits behind it: at once */
 	PREEMPT_ROOM,	/* room is being made: the unit is out of the queue until it is there */
 };
 

@@ -19,6 +19,7 @@ from harness.scene import (  # noqa: E402
     RUNNING,
     claimed,
     delete_all,
+    events_of,
     make_claim,
     play,
     report,
@@ -172,22 +173,70 @@ def the_victims_grace_is_awaited_and_the_place_kept():
         equal(len(left()), 2)
 
 
-def nominated_and_killed(victim_s):
-    """A pod that waits for the end of on-gpu-0, and no scheduler."""
-    for name, priority in (("gpu-0", "low"), ("gpu-1", "middle"), ("gpu-2", "middle")):
+def one_is_low(others, stop_s):
+    """One pod on each node, of which on-gpu-0 is the least important."""
+    for name, priority in (("gpu-0", "low"), ("gpu-1", others), ("gpu-2", others)):
         make_pod(
             f"on-{name}",
             gpus=8,
             priorityClassName=priority,
             nodeSelector={HOST: name},
-            annotations={"kubelet.test/stop-seconds": str(victim_s)},
+            annotations={"kubelet.test/stop-seconds": str(stop_s)},
         )
     for name in NODES:
         wait_bound(f"on-{name}")
-    make_pod("urgent", gpus=8, priorityClassName="high")
+
+
+def wait_nominated(name, node):
+    """Until the pod is nominated for the node."""
     eventually(
-        lambda: get_pod("urgent")["status"].get("nominatedNodeName") == "gpu-0", "it is nominated"
+        lambda: get_pod(name)["status"].get("nominatedNodeName") == node,
+        f"{name} is nominated for {node}",
     )
+
+
+@test
+def who_is_more_important_inherits_the_room_that_is_being_made():
+    with scene():
+        one_is_low("high", stop_s=15)
+        make_pod("lesser", gpus=8, priorityClassName="middle")
+        wait_nominated("lesser", "gpu-0")
+        make_pod("greater", gpus=8, priorityClassName="high")
+        wait_nominated("greater", "gpu-0")
+        wait_nominated("lesser", None)
+        check(get_pod("on-gpu-0"), "on-gpu-0 was gone too early to tell")
+        equal(wait_bound("greater", timeout_s=60)["spec"]["nodeName"], "gpu-0")
+        unbound("lesser")
+        equal([e for e in events_of("lesser") if e[0] == "Scheduled"], [])
+        equal(left(), ["gpu-1", "gpu-2"])
+
+
+@test
+def a_gang_inherits_the_room_that_is_being_made():
+    with scene():
+        fill(stop_s=15)
+        for number in range(3):
+            make_pod(f"first-{number}", gpus=8, priorityClassName="middle")
+        for number in range(3):
+            eventually(
+                lambda n=number: get_pod(f"first-{n}")["status"].get("nominatedNodeName"),
+                f"first-{number} is nominated",
+            )
+        make_claim("whole", {"count": 8}, gangRef="whole", gangMinMembers=3)
+        for number in range(3):
+            claimed(f"second-{number}", "whole", priorityClassName="high")
+        for number in range(3):
+            wait_bound(f"second-{number}", timeout_s=60)
+        for number in range(3):
+            unbound(f"first-{number}")
+            equal([e for e in events_of(f"first-{number}") if e[0] == "Scheduled"], [])
+
+
+def nominated_and_killed(victim_s):
+    """A pod that waits for the end of on-gpu-0, and no scheduler."""
+    one_is_low("middle", victim_s)
+    make_pod("urgent", gpus=8, priorityClassName="high")
+    wait_nominated("urgent", "gpu-0")
     eventually(
         lambda: not get_pod("on-gpu-0") or get_pod("on-gpu-0")["metadata"].get("deletionTimestamp"),
         "on-gpu-0 is asked to go",
