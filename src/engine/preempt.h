@@ -11,11 +11,13 @@
  *   3. smallest sum of (priority + 2^31)
  *   4. fewest victims
  *   5. latest start of the earliest among the victims of the highest priority
- *   6. the node that comes first in the order of names
- *   7. on one node: the set that spares the most important pod in which they differ
+ *   6. fewest pods that are being deleted
+ *   7. the node that comes first in the order of names
+ *   8. on one node: the set that spares the most important pod in which they differ
  *
  * (A pod is more important with a higher priority, then an earlier start, then by its
- * uid.)  Adding a victim to a set always makes it dearer.
+ * uid.)  Those that are being deleted are going anyway: they have to be waited for, and
+ * count in point 6 alone.  Adding a victim to a set always makes it dearer.
  *
  * Gangs.  A gang that loses one member is broken, so its pods are evicted together or
  * not at all: all of them, on all nodes, are victims and count as such; none is if one
@@ -58,10 +60,11 @@ struct gang_spec;
 /* What evicting a set of pods costs; in the order of comparison. */
 struct preempt_cost {
 	uint32_t violations; /* of disruption budgets; of those that never end, if awaited */
-	uint32_t victims;
+	uint32_t victims;    /* without those that are going anyway */
 	int32_t highest;     /* priority; INT32_MIN without victims */
 	uint64_t priorities; /* sum of (priority + 2^31) */
 	uint64_t started;    /* the earliest of highest priority; UINT64_MAX without victims */
+	uint32_t ending;     /* how many are going anyway */
 };
 #define PREEMPT_COST_NONE                                   \
 	{                                                   \
@@ -79,7 +82,7 @@ struct preemption {
 
 /* Adds one set to another that has no pod in common with it. */
 void preempt_cost_add(struct preempt_cost *to, const struct preempt_cost *more);
-/* Below 0: `a` is cheaper.  0: alike in points 1 to 5. */
+/* Below 0: `a` is cheaper.  0: alike in points 1 to 6. */
 int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost *b);
 
 /* For one pod of that priority.

@@ -19,8 +19,12 @@ const struct preempt_cost victims_no_limit = {
 
 struct preempt_cost victims_pod_cost(const struct pod *pod, int32_t priority)
 {
-	bool spared = priority == PREEMPT_AWAITS ? pod->endless && !pod->ending : pod->disruptable;
+	bool spared = priority == PREEMPT_AWAITS ? pod->endless : pod->disruptable;
 
+	if (pod->ending)
+		return (struct preempt_cost){ .ending = 1,
+					      .highest = INT32_MIN,
+					      .started = UINT64_MAX };
 	return (struct preempt_cost){
 		.violations = spared ? 1 : 0,
 		.victims = 1,
@@ -32,6 +36,7 @@ struct preempt_cost victims_pod_cost(const struct pod *pod, int32_t priority)
 
 void preempt_cost_add(struct preempt_cost *to, const struct preempt_cost *more)
 {
+	to->ending += more->ending;
 	if (!more->victims)
 		return;
 	if (!to->victims || more->highest > to->highest) {
@@ -55,7 +60,9 @@ int preempt_cost_compare(const struct preempt_cost *a, const struct preempt_cost
 		return VICTIMS_ORDER(a->priorities, b->priorities);
 	if (a->victims != b->victims)
 		return VICTIMS_ORDER(a->victims, b->victims);
-	return VICTIMS_ORDER(b->started, a->started);
+	if (a->started != b->started)
+		return VICTIMS_ORDER(b->started, a->started);
+	return VICTIMS_ORDER(a->ending, b->ending);
 }
 
 struct victims_gang *victims_gang_of(const struct victims *v, const struct pod *pod)
@@ -349,17 +356,25 @@ bool victims_bound(const struct victims *v, struct preempt_cost *ret)
 
 	if (!last)
 		return false;
+	needed = units_needed(v);
 	for (size_t i = 0; i < v->units.len; i++) {
 		const struct preempt_cost *cost = &v->units.items[i].cost;
 
 		violations = MIN(violations, cost->violations ? cost->violations : UINT32_MAX);
-		priorities = MIN(priorities, cost->priorities);
-		started = MAX(started, cost->started);
+		if (cost->victims) {
+			priorities = MIN(priorities, cost->priorities);
+			started = MAX(started, cost->started);
+		} else if (needed) {
+			needed--; /* it is going already */
+		}
 	}
-	needed = units_needed(v);
+	if (!last->cost.victims) {
+		*ret = (struct preempt_cost)PREEMPT_COST_NONE;
+		return true;
+	}
 	*ret = (struct preempt_cost){
 		.violations = relieving_unit(v, true) ? 0 : violations,
-		.victims = needed,
+		.victims = MAX(needed, 1),
 		.highest = last->cost.highest,
 		.priorities = MAX(needed * priorities,
 				  (uint64_t)((int64_t)last->cost.highest - INT32_MIN)),

@@ -26,6 +26,7 @@ struct outcome {
 	uint32_t violations, victims;
 	int64_t highest;
 	uint64_t priorities, started;
+	uint32_t ending;
 };
 
 static void fill_nodes(struct world *w)
@@ -65,6 +66,7 @@ static void fill_pods(struct world *w)
 			.gang = rng_chance(&w->rng, 1, 4) ? 1 + rng_below(&w->rng, 4) : 0,
 			.started = rng_below(&w->rng, 5),
 			.disruptable = rng_chance(&w->rng, 1, 4),
+			.ending = rng_chance(&w->rng, 1, 6),
 		};
 
 		snprintf(uid, sizeof(uid), "pod-%u", (unsigned)i);
@@ -97,7 +99,7 @@ static bool close_over_gangs(const struct cluster *c, int32_t priority, bool *in
 
 static void weigh(const struct cluster *c, const bool *in, struct outcome *o)
 {
-	o->violations = o->victims = 0;
+	o->violations = o->victims = o->ending = 0;
 	o->highest = INT32_MIN;
 	o->priorities = 0;
 	o->started = UINT64_MAX;
@@ -106,13 +108,17 @@ static void weigh(const struct cluster *c, const bool *in, struct outcome *o)
 
 		if (!pod)
 			continue;
+		o->ending += pod->ending;
+		if (pod->ending)
+			continue;
 		o->violations += pod->disruptable;
 		o->victims++;
 		o->priorities += (uint64_t)(pod->priority + INT64_C(2147483648));
 		o->highest = MAX(o->highest, pod->priority);
 	}
 	for (uint32_t i = 0; i < cluster_pods_end(c); i++)
-		if (in[i] && cluster_pod(c, i)->priority == o->highest)
+		if (in[i] && cluster_pod(c, i)->priority == o->highest &&
+		    !cluster_pod(c, i)->ending)
 			o->started = MIN(o->started, cluster_pod(c, i)->started);
 }
 
@@ -130,6 +136,8 @@ static bool cheaper(const struct cluster *c, const struct outcome *a, const stru
 		return a->victims < b->victims;
 	if (a->started != b->started)
 		return a->started > b->started;
+	if (a->ending != b->ending)
+		return a->ending < b->ending;
 	return cluster_node(c, a->node)->rank < cluster_node(c, b->node)->rank;
 }
 
@@ -210,6 +218,7 @@ static void check_victims(struct world *w, const struct preemption *p, int32_t p
 	CHECK_INT(p->cost.priorities, o.priorities);
 	CHECK_INT(p->cost.started, o.started);
 	CHECK(p->cost.highest == o.highest);
+	CHECK_INT(p->cost.ending, o.ending);
 }
 
 /* Without the victims the decision can be booked. */
@@ -253,7 +262,7 @@ static bool check_preempt(struct world *w)
 	CHECKF(p.cost.violations == expect.violations && p.cost.highest == expect.highest &&
 		       p.cost.priorities == expect.priorities &&
 		       p.cost.victims == expect.victims && p.cost.started == expect.started &&
-		       p.decisions[0].node == expect.node,
+		       p.cost.ending == expect.ending && p.decisions[0].node == expect.node,
 	       "seed %" PRIu64 ": node %u with %u victims, expected %u with %u", w->seed,
 	       (unsigned)p.decisions[0].node, (unsigned)p.cost.victims, (unsigned)expect.node,
 	       (unsigned)expect.victims);

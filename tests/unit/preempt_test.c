@@ -30,7 +30,7 @@ static const char *outcome(struct engine *e, struct request r, int32_t priority)
 	}
 	strcat(text, "> ");
 	strcat(text, cluster_node(c, p.decisions[0].node)->name);
-	CHECK_INT(p.cost.victims, p.victims_count);
+	CHECK_INT(p.cost.victims + p.cost.ending, p.victims_count);
 	preemption_done(&p);
 	CHECK(p.victims == NULL);
 	return text;
@@ -137,6 +137,31 @@ TEST(who_never_ends_is_not_waited_for_where_that_can_be)
 	cluster_pod_remove(c, cluster_pod_find(c, "service"));
 	fleet_pod(e, "other", "a", whole(1), (struct pod_spec){ .priority = 4, .endless = 1 });
 	CHECK_STR(outcome(e, whole(1), PREEMPT_AWAITS), "other > a");
+	engine_free(e);
+}
+
+TEST(who_is_going_anyway_costs_nothing_more)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 2 });
+	fleet_node(e, "b", (struct fleet_node){ .gpus = 4 });
+	fleet_pod(e, "low", "a", whole(2), PRIORITY(0));
+	fleet_pod(e, "one", "b", whole(1), (struct pod_spec){ .priority = 8, .disruptable = 1 });
+	fleet_pod(e, "two", "b", whole(1), PRIORITY(9));
+	fleet_pod(e, "wide", "b", whole(2), PRIORITY(9));
+	CHECK_STR(outcome(e, whole(2), 10), "low > a");
+	cluster_pod_ending(c, cluster_pod_find(c, "one"));
+	CHECK_STR(outcome(e, whole(2), 10), "low > a");
+	CHECK_STR(outcome(e, whole(1), 10), "one > b");
+	cluster_pod_ending(c, cluster_pod_find(c, "two"));
+	CHECK_STR(outcome(e, whole(2), 10), "two one > b");
+	/* As few as suffice. */
+	cluster_pod_ending(c, cluster_pod_find(c, "wide"));
+	CHECK_STR(outcome(e, whole(2), 10), "wide > b");
+	/* Equals are not waited for. */
+	CHECK_STR(outcome(e, whole(2), 9), "low > a");
 	engine_free(e);
 }
 
@@ -383,7 +408,7 @@ TEST(a_solution_is_found_however_far_down_the_list_it_is)
 
 TEST(costs_compare_part_by_part)
 {
-	const struct preempt_cost base = { 1, 2, 3, 4, 5 };
+	const struct preempt_cost base = { 1, 2, 3, 4, 5, 6 };
 	struct preempt_cost none = PREEMPT_COST_NONE, sum = PREEMPT_COST_NONE, c;
 
 	CHECK(preempt_cost_compare(&none, &base) < 0);
@@ -393,16 +418,19 @@ TEST(costs_compare_part_by_part)
 	CHECK(preempt_cost_compare(&c, &base) > 0);
 	c = base, c.priorities++;
 	CHECK(preempt_cost_compare(&c, &base) > 0);
+	c = base, c.ending++;
+	CHECK(preempt_cost_compare(&c, &base) > 0);
 	c = base, c.started++;
 	CHECK(preempt_cost_compare(&c, &base) < 0);
 	CHECK(preempt_cost_compare(&base, &base) == 0);
 	preempt_cost_add(&sum, &base);
 	CHECK(preempt_cost_compare(&sum, &base) == 0);
-	preempt_cost_add(&sum, &(struct preempt_cost){ 0, 1, 3, 9, 2 });
+	preempt_cost_add(&sum, &(struct preempt_cost){ 0, 1, 3, 9, 2, 0 });
 	CHECK_INT(sum.started, 2);
-	preempt_cost_add(&sum, &(struct preempt_cost){ 0, 1, 4, 9, 8 });
+	preempt_cost_add(&sum, &(struct preempt_cost){ 0, 1, 4, 9, 8, 1 });
 	CHECK_INT(sum.started, 8);
 	CHECK_INT(sum.victims, 4);
+	CHECK_INT(sum.ending, 7);
 }
 
 /* As outcome(), of waiting on the node alone. */
@@ -422,7 +450,7 @@ static const char *awaited(struct engine *e, struct request r, int32_t priority,
 		strcat(text, cluster_pod(c, p.victims[i])->uid);
 		strcat(text, " ");
 	}
-	CHECK_INT(p.cost.victims, p.victims_count);
+	CHECK_INT(p.cost.victims + p.cost.ending, p.victims_count);
 	CHECK_STR(cluster_node(c, p.decisions[0].node)->name, node);
 	preemption_done(&p);
 	return text;
