@@ -195,6 +195,10 @@ static void decide_task(struct scheduler *s, struct task *task)
 
 	arena_reset(&s->arena);
 	int rc = task_read(s, task, &wish, &version, &err);
+	if (preempt_keeps(s, task, rc == 0 && !wish.gang.name ? &wish.request : NULL)) {
+		wish_release(s->cluster, &wish);
+		return;
+	}
 	if (rc == -ENOENT && !err.text[0]) {
 		pending_remove(s->pending, &task->unit.item); /* its end will be told */
 		return;

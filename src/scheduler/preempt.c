@@ -24,7 +24,9 @@ struct nomination {
 	struct unit *unit;
 	VEC(struct victim *) victims; /* that are still there */
 	VEC(struct task *) tasks;
-	bool reserves;	   /* nobody is asked to go: it waits for them to end */
+	VEC(struct asked *) asked; /* what each of them asks for */
+	bool reserves;		   /* nobody is asked to go: it waits for them to end */
+	uint64_t since_ms;
 	uint64_t again_ms; /* it is looked at anew then */
 	struct nomination *next;
 };
@@ -45,13 +47,18 @@ static void nomination_free(struct nomination *n)
 		free(n->tasks.items[i]->nominated);
 		n->tasks.items[i]->nominated = NULL;
 	}
+	for (size_t i = 0; i < n->asked.len; i++)
+		asked_release(&n->scheduler->asked, n->asked.items[i]);
 	vec_done(&n->victims);
 	vec_done(&n->tasks);
+	vec_done(&n->asked);
 	free(n);
 }
 
-/* The engine forgets that its members were to be there. */
-static void unplace(struct nomination *n)
+typedef VEC(uint32_t) node_numbers;
+
+/* The engine forgets that its members were to be there: on these nodes. */
+static void unplace(struct nomination *n, node_numbers *nodes)
 {
 	struct scheduler *s = n->scheduler;
 
@@ -64,9 +71,17 @@ static void unplace(struct nomination *n)
 
 		engine_remove(s->engine, number);
 		locks_tell(s->locks, n->tasks.items[i]->uid);
-		pods_left(s, node);
+		if (vec_push(nodes, node) < 0)
+			pods_left(s, node);
 	}
 	s->epoch++;
+}
+
+static void tell_left(struct scheduler *s, node_numbers *nodes)
+{
+	for (size_t i = 0; i < nodes->len; i++)
+		pods_left(s, nodes->items[i]);
+	vec_done(nodes);
 }
 
 /* All victims are gone: decided at once, before anybody else is. */
@@ -74,10 +89,12 @@ static void complete(struct nomination *n)
 {
 	struct scheduler *s = n->scheduler;
 	struct unit *unit = n->unit;
+	node_numbers nodes = { 0 };
 
 	unlink_nomination(n);
-	unplace(n);
+	unplace(n, &nodes);
 	nomination_free(n);
+	tell_left(s, &nodes);
 	cycle_decide_unit(s, unit);
 }
 
@@ -107,13 +124,71 @@ void preempt_pod_gone(struct scheduler *s, const char *uid)
 	scheduler_kick(s); /* preempt_tick() goes on */
 }
 
+/* Whether the node would take one of its members as things are. */
+static bool fits_there(const struct nomination *n, uint32_t node)
+{
+	const struct asked *last = NULL;
+
+	for (size_t i = 0; i < n->asked.len; i++) {
+		const struct asked *asked = n->asked.items[i];
+
+		if (asked != last &&
+		    fit_node(n->scheduler->cluster, &asked->request, node) == FITS)
+			return true;
+		last = asked;
+	}
+	return false;
+}
+
+/* A pod has its turn among all that wait, and does not give up what it has.  A gang is planned
+ * without it, which takes time. */
+static void try_elsewhere(struct nomination *n)
+{
+	struct pending_item *item = &n->unit->item;
+
+	if (n->reserves && !n->unit->is_gang)
+		n->again_ms = 0;
+	else if (n->unit->is_gang)
+		n->again_ms = MIN(n->again_ms, n->since_ms + RESERVATION_MS);
+	else if (item->place == PENDING_OUT)
+		pending_again(n->scheduler->pending, item);
+}
+
 void preempt_left(struct scheduler *s, uint32_t node)
 {
-	for (struct nomination *n = s->nominations; n; n = n->next) {
-		const struct asked *asked = n->unit->is_gang ? NULL : task_of(n->unit)->asked;
+	for (struct nomination *n = s->nominations; n; n = n->next)
+		if (fits_there(n, node))
+			try_elsewhere(n);
+}
 
-		if (n->reserves && asked && fit_node(s->cluster, &asked->request, node) == FITS)
+/* Whether a member has lost its place: its node is gone, or takes it no more whoever leaves. */
+static bool is_lost(const struct nomination *n, uint32_t node)
+{
+	const struct cluster *c = n->scheduler->cluster;
+
+	for (size_t i = 0; i < n->tasks.len; i++) {
+		const struct request *r = &n->asked.items[i]->request;
+		uint32_t number = cluster_pod_find(c, n->tasks.items[i]->uid);
+		enum verdict v;
+
+		if (number == POD_NONE)
+			return true;
+		if (cluster_pod(c, number)->node != node)
+			continue;
+		v = fit_node(c, r, node);
+		if (v != FITS && !verdict_curable(v))
+			return true;
+	}
+	return false;
+}
+
+void preempt_node(struct scheduler *s, uint32_t node)
+{
+	for (struct nomination *n = s->nominations; n; n = n->next) {
+		if (is_lost(n, node))
 			n->again_ms = 0;
+		else if (fits_there(n, node))
+			try_elsewhere(n);
 	}
 }
 
@@ -129,14 +204,19 @@ static void book_victims(struct nomination *n)
 	}
 }
 
+/* Others hear of it when the victims have again what is theirs. */
 static void give_up(struct nomination *n)
 {
+	struct scheduler *s = n->scheduler;
+	node_numbers nodes = { 0 };
+
 	unlink_nomination(n);
-	unplace(n);
+	unplace(n, &nodes);
 	book_victims(n);
 	while (n->victims.len)
 		forget_victim(n, n->victims.items[n->victims.len - 1]);
 	nomination_free(n);
+	tell_left(s, &nodes);
 }
 
 void preempt_cancel(struct scheduler *s, struct task *task)
@@ -149,6 +229,19 @@ void preempt_cancel(struct scheduler *s, struct task *task)
 	give_up(n);
 	if (unit->is_gang) /* the others wait on */
 		pending_again(s->pending, &unit->item);
+}
+
+bool preempt_keeps(struct scheduler *s, struct task *task, const struct request *r)
+{
+	struct nomination *n = task->nomination;
+	struct decision d;
+
+	if (!n)
+		return false;
+	if (r && n->victims.len && engine_decide(s->engine, r, &d) != FITS)
+		return true;
+	give_up(n);
+	return false;
 }
 
 /* A victim could not be asked to go. */
@@ -208,7 +301,8 @@ static void make_way(struct scheduler *s, struct nomination *n)
 	struct unit *unit = n->unit;
 
 	give_up(n);
-	pending_again(s->pending, &unit->item);
+	if (unit->item.place == PENDING_OUT)
+		pending_again(s->pending, &unit->item);
 }
 
 /* The engine's view of afterwards: victims off, members on. */
@@ -246,17 +340,32 @@ static void nominate(struct nomination *n, const struct preemption *p)
 	}
 }
 
-static struct nomination *nomination_new(struct scheduler *s, struct unit *unit,
-					 struct task *const *tasks, uint32_t count)
+static int add_member(struct nomination *n, struct task *task, const struct request *r)
+{
+	struct asked *asked = asked_take(&n->scheduler->asked, r);
+
+	if (!asked)
+		return -ENOMEM;
+	if (vec_push(&n->asked, asked) < 0) {
+		asked_release(&n->scheduler->asked, asked);
+		return -ENOMEM;
+	}
+	return vec_push(&n->tasks, task);
+}
+
+static struct nomination *nomination_new(struct scheduler *s, const struct proposal *want)
 {
 	struct nomination *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return NULL;
 	n->scheduler = s;
-	n->unit = unit;
-	for (uint32_t i = 0; i < count; i++) {
-		if (vec_push(&n->tasks, tasks[i]) == 0)
+	n->unit = want->unit;
+	n->reserves = want->reserves;
+	n->since_ms = now_ms(s);
+	n->again_ms = n->since_ms + (want->reserves ? RESERVATION_MS : VICTIMS_MS);
+	for (uint32_t i = 0; i < want->count; i++) {
+		if (add_member(n, want->tasks[i], want->requests[i]) == 0)
 			continue;
 		nomination_free(n);
 		return NULL;
@@ -296,11 +405,9 @@ enum preempting preempt_carry_out(struct scheduler *s, const struct proposal *wa
 		make_way(s, other);
 		return PREEMPT_AGAIN;
 	}
-	n = nomination_new(s, want->unit, want->tasks, want->count);
+	n = nomination_new(s, want);
 	if (!n)
 		return PREEMPT_LATER;
-	n->reserves = want->reserves;
-	n->again_ms = now_ms(s) + (want->reserves ? RESERVATION_MS : VICTIMS_MS);
 	if (rearrange(n, p, want->specs, want->requests) < 0 ||
 	    (!n->reserves && ask_victims(n) < 0)) {
 		give_up(n);
@@ -352,7 +459,8 @@ void preempt_tick(struct scheduler *s, uint64_t now)
 	for (struct nomination *n = s->nominations; n; n = n->next) {
 		bool done = !n->victims.len;
 
-		if (is_being_told(n) || (!done && n->again_ms > now))
+		if (is_being_told(n) || (!done && n->again_ms > now) ||
+		    n->unit->item.place != PENDING_OUT) /* its turn comes */
 			continue;
 		if (done) {
 			complete(n);

@@ -48,9 +48,14 @@ bool preempt_has_guest(const struct scheduler *s, uint32_t node);
 
 /* A pod is gone: if it was a victim, who waits may be decided. */
 void preempt_pod_gone(struct scheduler *s, const char *uid);
-/* Something left the node: if who has a reservation elsewhere fits there now, it is decided anew,
- * before others are. */
+/* Something left the node: who waits for room elsewhere and fits there now has its turn, or, with a
+ * reservation, is decided anew before others are. */
 void preempt_left(struct scheduler *s, uint32_t node);
+/* The node has changed, or is gone: the same, and who has lost its place there looks for another. */
+void preempt_node(struct scheduler *s, uint32_t node);
+/* The task has its turn, and asks for that (NULL: for nothing that could be decided on): whether
+ * room is being made for it, and it goes on waiting for that.  If not, it has given that up. */
+bool preempt_keeps(struct scheduler *s, struct task *task, const struct request *r);
 /* The task will not need the room: its victims count again, as far as they are there. */
 void preempt_cancel(struct scheduler *s, struct task *task);
 /* Whether room is reserved for somebody. */

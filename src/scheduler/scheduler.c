@@ -181,12 +181,12 @@ static void node_changed(void *context, const char *name, uint32_t node, uint32_
 	struct scheduler *s = context;
 	uint64_t now = now_ms(s);
 
-	(void)node;
 	s->epoch++;
 	if (changes &
 	    (INVENTORY_NODE_CAME | INVENTORY_NODE_WENT | INVENTORY_LABELS | INVENTORY_GPUS))
 		gangs_nodes(s);
 	residents_node(s->residents, name, changes);
+	preempt_node(s, node);
 	if (changes & (INVENTORY_NODE_CAME | INVENTORY_MORE | INVENTORY_LABELS))
 		pending_event(s->pending, WAKE_NODE, now, NULL, NULL);
 	if (changes & (INVENTORY_GPUS | INVENTORY_NODE_CAME))

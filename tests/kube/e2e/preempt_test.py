@@ -174,15 +174,17 @@ def the_victims_grace_is_awaited_and_the_place_kept():
 
 
 def one_is_low(others, stop_s):
-    """One pod on each node, of which on-gpu-0 is the least important."""
-    for name, priority in (("gpu-0", "low"), ("gpu-1", others), ("gpu-2", others)):
-        make_pod(
-            f"on-{name}",
-            gpus=8,
-            priorityClassName=priority,
-            nodeSelector={HOST: name},
-            annotations={"kubelet.test/stop-seconds": str(stop_s)},
-        )
+    """One pod on each node, of which on-gpu-0 is the least important and takes time to end."""
+    notes = {"kubelet.test/stop-seconds": str(stop_s)}
+    make_pod(
+        "on-gpu-0",
+        gpus=8,
+        priorityClassName="low",
+        nodeSelector={HOST: "gpu-0"},
+        annotations=notes,
+    )
+    for name in NODES[1:]:
+        make_pod(f"on-{name}", gpus=8, priorityClassName=others, nodeSelector={HOST: name})
     for name in NODES:
         wait_bound(f"on-{name}")
 
@@ -230,6 +232,41 @@ def a_gang_inherits_the_room_that_is_being_made():
         for number in range(3):
             unbound(f"first-{number}")
             equal([e for e in events_of(f"first-{number}") if e[0] == "Scheduled"], [])
+
+
+@test
+def who_waits_for_victims_takes_other_room_before_the_less_important():
+    with scene():
+        one_is_low("high", stop_s=30)
+        make_pod("urgent", gpus=8, priorityClassName="middle")
+        wait_nominated("urgent", "gpu-0")
+        make_pod("late", gpus=8, priorityClassName="low")
+        wait_message("late", "0/3 nodes are available")
+        delete_pod("on-gpu-1")
+        equal(wait_bound("urgent")["spec"]["nodeName"], "gpu-1")
+        check(get_pod("on-gpu-0"), "on-gpu-0 was gone too early to tell")
+        equal(wait_bound("late", timeout_s=60)["spec"]["nodeName"], "gpu-0")
+
+
+@test
+def who_waits_for_victims_on_a_node_that_is_cordoned_looks_for_others():
+    with scene():
+        one_is_low("middle", stop_s=30)
+        make_pod("urgent", gpus=8, priorityClassName="high")
+        wait_nominated("urgent", "gpu-0")
+        set_cordon("gpu-0", True)
+        try:
+            check(wait_bound("urgent")["spec"]["nodeName"] != "gpu-0", "it is bound on gpu-0")
+            check(get_pod("on-gpu-0"), "on-gpu-0 was gone too early to tell")
+        finally:
+            set_cordon("gpu-0", False)
+
+
+def set_cordon(name, cordoned):
+    """Nothing is to be placed on the node, or something may be again."""
+    body = {"spec": {"unschedulable": cordoned or None}}
+    answer = ADMIN.request("PATCH", f"/api/v1/nodes/{name}", body, MERGE)
+    equal(answer.code, 200, answer.text)
 
 
 def nominated_and_killed(victim_s):
