@@ -16,10 +16,46 @@
 #include "scheduler/scheduler_private.h"
 #include "wire/json_write.h"
 
+struct victim *victim_find(const struct scheduler *s, const char *uid)
+{
+	return map_get(&s->victims, uid, strlen(uid));
+}
+
+/* Several may wait for the same pod: they are a list, of which the map has the first. */
+static int enlist(struct scheduler *s, struct victim *victim)
+{
+	size_t len = strlen(victim->uid);
+	struct victim *first = victim_find(s, victim->uid);
+
+	if (first) {
+		victim->twin = first->twin;
+		first->twin = victim;
+		return 0;
+	}
+	return map_put(&s->victims, victim->uid, len, victim);
+}
+
+static void unlist(struct scheduler *s, struct victim *victim)
+{
+	struct victim *one = victim->uid ? victim_find(s, victim->uid) : NULL;
+
+	if (one == victim) {
+		map_del(&s->victims, victim->uid, strlen(victim->uid));
+		if (victim->twin) /* there is room for it now */
+			map_put(&s->victims, victim->twin->uid, strlen(victim->uid), victim->twin);
+		return;
+	}
+	while (one && one->twin != victim)
+		one = one->twin;
+	if (one)
+		one->twin = victim->twin;
+}
+
 void victim_free(struct victim *victim)
 {
 	if (!victim)
 		return;
+	unlist(victim->scheduler, victim);
 	if (victim->writing)
 		kube_write_cancel(victim->writing);
 	free(victim->uid);
@@ -47,7 +83,7 @@ struct victim *victim_new(struct scheduler *s, const struct pod *pod, const stru
 	victim->preemptor.namespace = strdup(preemptor->namespace);
 	victim->preemptor.name = strdup(preemptor->name);
 	if (victim->uid && victim->namespace && victim->name && victim->preemptor.uid &&
-	    victim->preemptor.namespace && victim->preemptor.name)
+	    victim->preemptor.namespace && victim->preemptor.name && enlist(s, victim) == 0)
 		return victim;
 	victim_free(victim);
 	return NULL;

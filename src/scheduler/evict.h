@@ -21,6 +21,7 @@ struct victim {
 	bool deleting; /* its deletion is on its way: `writing` */
 	struct kube_writing *writing;
 	struct nomination *nomination;
+	struct victim *twin; /* the same pod, for another nomination; or NULL */
 	/* The server refuses; not from inside victim_ask().  Frees the victim. */
 	void (*failed)(void *context, const char *why); /* context: nomination */
 };
@@ -28,6 +29,8 @@ struct victim {
 struct victim *victim_new(struct scheduler *s, const struct pod *pod,
 			  const struct task *preemptor); /* NULL: out of memory */
 void victim_free(struct victim *victim);		 /* what is on its way may still happen */
+/* The first of those who are that pod, or NULL; its twins follow. */
+struct victim *victim_find(const struct scheduler *s, const char *uid);
 /* 0, or it cannot be asked at all. */
 int victim_ask(struct victim *victim);
 /* The cache shows that it is gone, perhaps before the server has answered us. */

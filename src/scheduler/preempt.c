@@ -106,22 +106,22 @@ static void forget_victim(struct nomination *n, struct victim *victim)
 		if (n->victims.items[i] != victim)
 			n->victims.items[kept++] = n->victims.items[i];
 	n->victims.len = kept;
-	map_del(&n->scheduler->victims, victim->uid, strlen(victim->uid));
 	victim_free(victim);
 }
 
 void preempt_pod_gone(struct scheduler *s, const char *uid)
 {
-	struct victim *victim = map_get(&s->victims, uid, strlen(uid));
-	struct nomination *n = victim ? victim->nomination : NULL;
+	struct victim *victim;
 
-	if (!victim)
-		return;
-	victim_gone(victim);
-	forget_victim(n, victim);
-	if (n->reserves)
-		n->unit->reserved_ms = now_ms(s);
-	scheduler_kick(s); /* preempt_tick() goes on */
+	while ((victim = victim_find(s, uid))) {
+		struct nomination *n = victim->nomination;
+
+		victim_gone(victim);
+		forget_victim(n, victim);
+		if (n->reserves)
+			n->unit->reserved_ms = now_ms(s);
+		scheduler_kick(s); /* preempt_tick() goes on */
+	}
 }
 
 /* Whether the node would take one of its members as things are. */
@@ -270,27 +270,27 @@ static int add_victim(struct nomination *n, uint32_t number, const struct task *
 		victim_free(victim);
 		return -ENOMEM;
 	}
-	return map_put(&s->victims, victim->uid, strlen(victim->uid), victim);
+	return 0;
 }
 
-/* Pods that are being bound right now are no victims: it is tried again in a moment.  *other is
- * somebody for whom room is kept there. */
-static bool is_any_flying(const struct scheduler *s, const struct preemption *p,
-			  struct nomination **other)
+/* Pods that are being bound, or asked to go, right now are no victims: it is tried again in a
+ * moment.  *other is somebody for whom room is kept there. */
+static bool is_any_flying(const struct scheduler *s, const struct proposal *want,
+			  const struct preemption *p, struct nomination **other)
 {
 	bool any = false;
 
 	for (uint32_t i = 0; i < p->victims_count; i++) {
 		const struct pod *pod = cluster_pod(s->cluster, p->victims[i]);
 		const struct task *task = tasks_find(&s->tasks, pod->uid);
-		const struct victim *victim = map_get(&s->victims, pod->uid, strlen(pod->uid));
+		const struct victim *victim = victim_find(s, pod->uid);
 
 		if (task && task->nomination)
 			*other = task->nomination;
-		else if (victim && victim->nomination->reserves)
-			*other = victim->nomination;
 		else
-			any |= task || victim;
+			any |= task != NULL;
+		for (; victim && !pod->ending && !want->reserves; victim = victim->twin)
+			any |= !victim->nomination->reserves;
 	}
 	return any;
 }
@@ -399,7 +399,7 @@ enum preempting preempt_carry_out(struct scheduler *s, const struct proposal *wa
 {
 	struct nomination *n, *other = NULL;
 
-	if (is_any_flying(s, p, &other) || (other && want->reserves))
+	if (is_any_flying(s, want, p, &other) || (other && want->reserves))
 		return PREEMPT_LATER;
 	if (other) {
 		make_way(s, other);

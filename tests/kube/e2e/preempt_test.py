@@ -262,6 +262,23 @@ def who_waits_for_victims_on_a_node_that_is_cordoned_looks_for_others():
             set_cordon("gpu-0", False)
 
 
+@test
+def two_wait_for_the_same_victim():
+    with scene():
+        one_is_low("high", stop_s=15)
+        for name in ("one", "two"):
+            make_pod(name, gpus=4, priorityClassName="middle")
+        for name in ("one", "two"):
+            wait_nominated(name, "gpu-0")
+        make_pod("late", gpus=4, priorityClassName="low")
+        wait_message("late", "0/3 nodes are available")
+        check(get_pod("on-gpu-0"), "on-gpu-0 was gone too early to tell")
+        for name in ("one", "two"):
+            equal(wait_bound(name, timeout_s=60)["spec"]["nodeName"], "gpu-0")
+        unbound("late")
+        equal(left(), ["gpu-1", "gpu-2"])
+
+
 def set_cordon(name, cordoned):
     """Nothing is to be placed on the node, or something may be again."""
     body = {"spec": {"unschedulable": cordoned or None}}
