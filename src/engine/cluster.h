@@ -178,11 +178,11 @@ struct pod_spec {
 	const char *uid;  /* unique; also accepted: "namespace/name" in simulations */
 	const char *name; /* for people */
 	int32_t priority;
-	uint32_t gang;	     /* 0, or a number the caller gives its gangs */
-	uint64_t started;    /* any clock; later means younger */
-	uint8_t disruptable; /* 0: no budget; 1: removing it violates a PodDisruptionBudget */
-	uint8_t endless;     /* it does not end by itself: a service */
-	uint8_t ending;	     /* it is being deleted */
+	uint32_t gang;	  /* 0, or a number the caller gives its gangs */
+	uint64_t started; /* any clock; later means younger */
+	uint32_t budget;  /* 0, or the number of the disruption budget that it is of */
+	uint8_t endless;  /* it does not end by itself: a service */
+	uint8_t ending;	  /* it is being deleted */
 };
 
 struct pod {
@@ -198,9 +198,9 @@ struct pod {
 	uint32_t size;			   /* of this record, in bytes */
 	int32_t priority;
 	uint32_t subject, rules, soft; /* counted: see rules.h, soft.h */
+	uint32_t budget;
 	uint16_t holds_count;
 	uint8_t extended_count;
-	uint8_t disruptable;
 	uint8_t endless;
 	uint8_t ending;
 };
@@ -293,11 +293,15 @@ int cluster_pod_attach(struct cluster *c, struct pod *pod, uint32_t *ret); /* as
 void cluster_pod_discard(struct cluster *c, struct pod *pod);		   /* a detached one */
 /* The pod is being deleted: it holds what it holds, but does not count for even spread. */
 void cluster_pod_ending(struct cluster *c, uint32_t pod);
-/* Facts that only who looks for victims reads: when it started; whether its removal violates
- * a budget now; whether it never ends by itself. */
+/* Facts that only who looks for victims reads: when it started; its disruption budget;
+ * whether it never ends by itself. */
 void cluster_pod_started(struct cluster *c, uint32_t pod, uint64_t started);
-void cluster_pod_disruptable(struct cluster *c, uint32_t pod, uint8_t disruptable);
+void cluster_pod_budget(struct cluster *c, uint32_t pod, uint32_t budget);
 void cluster_pod_endless(struct cluster *c, uint32_t pod, uint8_t endless);
+/* How many pods of a budget may be removed without violating it; none of one that is not known.
+ * Numbers are the caller's, small and from 1 on.  0, -ENOMEM. */
+int cluster_budget_allow(struct cluster *c, uint32_t budget, uint32_t pods);
+uint32_t cluster_budget_allowed(const struct cluster *c, uint32_t budget);
 uint32_t cluster_pod_find(const struct cluster *c, const char *uid); /* or POD_NONE */
 const struct pod *cluster_pod(const struct cluster *c, uint32_t pod);
 uint32_t cluster_pods_count(const struct cluster *c);

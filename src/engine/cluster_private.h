@@ -113,7 +113,8 @@ struct cluster {
 	VEC(struct pod *) pods;
 	VEC(uint32_t) free_pods;
 	struct map pod_ids;
-	struct map gang_pods; /* number of a gang -> the first of its pods */
+	struct map gang_pods;  /* number of a gang -> the first of its pods */
+	VEC(uint32_t) budgets; /* how many pods each allows to be removed */
 
 	struct rules_table rules;
 };

@@ -177,7 +177,7 @@ static struct pod *pod_new(struct cluster *c, const struct pod_spec *spec, const
 	pod->priority = spec->priority;
 	pod->holds_count = a->count;
 	pod->extended_count = r->extended_count;
-	pod->disruptable = spec->disruptable;
+	pod->budget = spec->budget;
 	pod->endless = spec->endless;
 	pod->ending = spec->ending;
 	pod->subject = r->subject;
@@ -373,9 +373,23 @@ void cluster_pod_started(struct cluster *c, uint32_t number, uint64_t started)
 	c->pods.items[number]->started = started;
 }
 
-void cluster_pod_disruptable(struct cluster *c, uint32_t number, uint8_t disruptable)
+void cluster_pod_budget(struct cluster *c, uint32_t number, uint32_t budget)
 {
-	c->pods.items[number]->disruptable = disruptable;
+	c->pods.items[number]->budget = budget;
+}
+
+int cluster_budget_allow(struct cluster *c, uint32_t budget, uint32_t pods)
+{
+	while (c->budgets.len <= budget)
+		if (vec_push(&c->budgets, 0) < 0)
+			return -ENOMEM;
+	c->budgets.items[budget] = pods;
+	return 0;
+}
+
+uint32_t cluster_budget_allowed(const struct cluster *c, uint32_t budget)
+{
+	return budget < c->budgets.len ? c->budgets.items[budget] : 0;
 }
 
 void cluster_pod_endless(struct cluster *c, uint32_t number, uint8_t endless)
@@ -427,4 +441,5 @@ void pods_done(struct cluster *c)
 	vec_done(&c->free_pods);
 	map_done(&c->pod_ids);
 	map_done(&c->gang_pods);
+	vec_done(&c->budgets);
 }

@@ -6,7 +6,7 @@
  * part of every trial.  Sets are compared, as kube-scheduler compares nodes, by the
  * first of these that differs:
  *
- *   1. fewest pods whose removal violates a PodDisruptionBudget
+ *   1. fewest pods that are more than their PodDisruptionBudget allows to go
  *   2. lowest priority of the most important victim
  *   3. smallest sum of (priority + 2^31)
  *   4. fewest victims

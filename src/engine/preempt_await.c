@@ -48,12 +48,12 @@ static int leave_out(struct engine *e, const struct request *r, uint32_t node,
 	return rc == -ENOMEM ? rc : 0;
 }
 
-static void add_up(const struct cluster *c, int32_t priority, struct preemption *p)
+static void add_up(const struct cluster *c, struct preemption *p)
 {
 	p->cost = (struct preempt_cost)PREEMPT_COST_NONE;
 	for (uint32_t i = 0; i < p->victims_count; i++) {
 		const struct pod *pod = cluster_pod(c, p->victims[i]);
-		struct preempt_cost cost = victims_pod_cost(pod, priority);
+		struct preempt_cost cost = victims_pod_cost(pod);
 
 		preempt_cost_add(&p->cost, &cost);
 	}
@@ -81,7 +81,7 @@ int preempt_await(struct engine *e, const struct request *r, int32_t priority, u
 		preemption_done(&p);
 		return rc;
 	}
-	add_up(c, priority, &p);
+	add_up(c, &p);
 	*ret = p;
 	return 0;
 }

@@ -166,13 +166,14 @@ static bool node_used(const struct eviction *ev, uint32_t node)
 /* Chooses what victims_search() took on a node. */
 static int choose_taken(struct eviction *ev)
 {
-	const struct victims *v = &ev->victims;
+	struct victims *v = &ev->victims;
 
 	for (size_t i = 0; i < v->units.len; i++) {
 		const struct victims_unit *unit = &v->units.items[i];
 
 		if (!unit->taken)
 			continue;
+		victims_spend(v, unit); /* for the nodes that follow */
 		if (unit->gang) {
 			unit->gang->evicted = true;
 			continue; /* all of its pods are added in the end */
@@ -334,6 +335,14 @@ static uint32_t count_gangs(struct eviction *ev)
 	return gangs;
 }
 
+static uint32_t count_violations(struct eviction *ev)
+{
+	if (!ev->chosen.len)
+		return 0;
+	memset(ev->victims.spent.items, 0, ev->victims.spent.len * sizeof(uint32_t));
+	return victims_violations(&ev->victims, ev->chosen.items, ev->chosen.len);
+}
+
 static int finish(struct eviction *ev, struct preemption *ret)
 {
 	uint32_t members = ev->result.members_count, victims = (uint32_t)ev->chosen.len;
@@ -354,12 +363,13 @@ static int finish(struct eviction *ev, struct preemption *ret)
 		p.decisions[i] = ev->result.members[i].decision;
 	for (uint32_t i = 0; i < victims; i++) {
 		const struct pod *pod = cluster_pod(ev->cluster, ev->chosen.items[i]);
-		struct preempt_cost cost = victims_pod_cost(pod, ev->victims.priority);
+		struct preempt_cost cost = victims_pod_cost(pod);
 
 		p.victims[i] = ev->chosen.items[i];
 		preempt_cost_add(&p.cost, &cost);
 	}
 	preempt_sort_pods(ev->cluster, p.victims, victims);
+	p.cost.violations = count_violations(ev);
 	*ret = p;
 	return 0;
 }

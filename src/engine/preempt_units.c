@@ -55,7 +55,7 @@ static int find_pods(struct preempt_units *u, const struct victims *v,
 	return 0;
 }
 
-static void unit_describe(const struct victims *v, const struct preempt_units *u,
+static void unit_describe(struct victims *v, const struct preempt_units *u,
 			  struct preempt_unit *unit)
 {
 	const struct cluster *c = v->cluster;
@@ -65,10 +65,11 @@ static void unit_describe(const struct victims *v, const struct preempt_units *u
 	unit->cost = (struct preempt_cost)PREEMPT_COST_NONE;
 	for (uint32_t i = 0; i < unit->count; i++) {
 		const struct pod *one = cluster_pod(c, u->pods.items[unit->first + i]);
-		struct preempt_cost cost = victims_pod_cost(one, v->priority);
+		struct preempt_cost cost = victims_pod_cost(one);
 
 		preempt_cost_add(&unit->cost, &cost);
 	}
+	unit->cost.violations = victims_violations(v, u->pods.items + unit->first, unit->count);
 	unit->leaf = n->domain;
 	unit->leaf_free_milli = cluster_domain(c, n->domain)->free_milli;
 	unit->idle_gpus = n->idle_gpus;
@@ -95,8 +96,7 @@ static int unit_compare(const void *a, const void *b, void *cluster)
 	return strcmp(x->uid, y->uid);
 }
 
-int preempt_units_find(struct preempt_units *u, const struct victims *v,
-		       const struct gang_spec *spec)
+int preempt_units_find(struct preempt_units *u, struct victims *v, const struct gang_spec *spec)
 {
 	uint32_t last_gang = 0;
 

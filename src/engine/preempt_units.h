@@ -31,8 +31,7 @@ struct preempt_units {
 };
 
 /* The pods that v->priority may evict and that could help a member.  0 or -ENOMEM. */
-int preempt_units_find(struct preempt_units *u, const struct victims *v,
-		       const struct gang_spec *spec);
+int preempt_units_find(struct preempt_units *u, struct victims *v, const struct gang_spec *spec);
 void preempt_units_done(struct preempt_units *u);
 
 /* Sorts pods so that those of a gang are side by side. */

@@ -17,16 +17,13 @@ const struct preempt_cost victims_no_limit = {
 	.priorities = UINT64_MAX,
 };
 
-struct preempt_cost victims_pod_cost(const struct pod *pod, int32_t priority)
+struct preempt_cost victims_pod_cost(const struct pod *pod)
 {
-	bool spared = priority == PREEMPT_AWAITS ? pod->endless : pod->disruptable;
-
 	if (pod->ending)
 		return (struct preempt_cost){ .ending = 1,
 					      .highest = INT32_MIN,
 					      .started = UINT64_MAX };
 	return (struct preempt_cost){
-		.violations = spared ? 1 : 0,
 		.victims = 1,
 		.highest = pod->priority,
 		.priorities = (uint64_t)((int64_t)pod->priority - INT32_MIN),
@@ -70,10 +67,24 @@ struct victims_gang *victims_gang_of(const struct victims *v, const struct pod *
 	return map_get(&v->gangs, (const char *)&pod->gang, sizeof(pod->gang));
 }
 
+static int gang_note_budget(struct victims *v, struct victims_gang *gang, const struct pod *pod)
+{
+	uint32_t budget = victims_budget_of(v, pod);
+	struct victims_spent *spent = budget ? arena_alloc(&v->arena, sizeof(*spent)) : NULL;
+
+	if (!budget)
+		return 0;
+	if (!spent)
+		return -ENOMEM;
+	*spent = (struct victims_spent){ budget, gang->spent };
+	gang->spent = spent;
+	return 0;
+}
+
 static int gang_count(struct victims *v, const struct pod *pod)
 {
 	struct victims_gang *gang = victims_gang_of(v, pod);
-	struct preempt_cost cost = victims_pod_cost(pod, v->priority);
+	struct preempt_cost cost = victims_pod_cost(pod);
 
 	if (!gang) {
 		gang = arena_alloc(&v->arena, sizeof(*gang));
@@ -87,7 +98,7 @@ static int gang_count(struct victims *v, const struct pod *pod)
 	preempt_cost_add(&gang->cost, &cost);
 	if (pod->priority >= v->priority)
 		gang->kept = true;
-	return 0;
+	return gang_note_budget(v, gang, pod);
 }
 
 int victims_init(struct victims *v, const struct cluster *c, int32_t priority)
@@ -97,6 +108,8 @@ int victims_init(struct victims *v, const struct cluster *c, int32_t priority)
 	v->priority = priority;
 	arena_init(&v->arena, GANGS_BYTES_MAX);
 	map_init(&v->gangs, 0);
+	if (victims_budgets_init(v) < 0)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < cluster_pods_end(c); i++) {
 		const struct pod *pod = cluster_pod(c, i);
 
@@ -123,6 +136,7 @@ void victims_done(struct victims *v)
 	vec_done(&v->extended);
 	vec_done(&v->order);
 	vec_done(&v->without);
+	vec_done(&v->spent);
 	map_done(&v->gangs);
 	arena_done(&v->arena);
 }
@@ -221,12 +235,16 @@ static int unit_add_pod(struct victims *v, uint32_t number, struct victims_gang 
 
 	if (!unit) {
 		struct victims_unit fresh = {
-			.cost = gang ? gang->cost : victims_pod_cost(pod, v->priority),
+			.cost = gang ? gang->cost : victims_pod_cost(pod),
 			.gang = gang,
+			.budget = gang ? 0 : victims_budget_of(v, pod),
 			.uid = pod->uid,
 			.first = VICTIMS_END,
 		};
 
+		fresh.cost.violations = victims_spend(v, &fresh);
+		victims_unspend(v, &fresh);
+		v->by_budgets |= fresh.budget || (gang && gang->spent);
 		if (vec_push(&v->units, fresh) < 0)
 			return -ENOMEM;
 		unit = &v->units.items[v->units.len - 1];
@@ -290,7 +308,7 @@ int victims_load(struct victims *v, uint32_t node, const struct request *const *
 	if (vec_reserve(&v->extended, n->extended_count) < 0)
 		return -ENOMEM;
 	find_lacks(v, n);
-	v->by_pods = false;
+	v->by_pods = v->by_budgets = false;
 	for (uint32_t i = 0; i < members_count; i++)
 		v->by_pods |= rules_of_pods(v->cluster, members[i]->rules) ||
 			      subject_matters(v->cluster, members[i]->subject);

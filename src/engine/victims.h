@@ -36,17 +36,26 @@ struct victims_gang {
 	bool kept;    /* it has a pod that may not be evicted */
 	bool evicted; /* already, for another node: costs nothing more */
 	struct preempt_cost cost;
+	struct victims_spent *spent; /* budgets of its pods, or NULL */
+};
+
+/* One of a list. */
+struct victims_spent {
+	uint32_t budget;
+	struct victims_spent *next;
 };
 
 struct victims_unit {
-	struct preempt_cost cost;
+	struct preempt_cost cost;  /* violations: of the unit alone */
 	struct victims_gang *gang; /* or NULL */
+	uint32_t budget;	   /* of a pod without gang; 0: none */
 	const char *uid;	   /* the first of its pods on this node, in order */
 	uint64_t core_milli;	   /* GPU that it holds here */
 	int64_t frees[FREES_COUNT];
 	uint32_t first; /* of its pods on this node: victims.pods, or VICTIMS_END */
 	bool helps;	/* it holds something of what is short */
 	bool taken;	/* in the set that is being looked at */
+	bool guarded;	/* it is to be spared for the sake of a budget */
 };
 
 struct victims_pod {
@@ -58,7 +67,8 @@ struct victims {
 	const struct cluster *cluster;
 	int32_t priority;
 	struct arena arena;
-	struct map gangs; /* number -> struct victims_gang */
+	struct map gangs;    /* number -> struct victims_gang */
+	VEC(uint32_t) spent; /* of each budget, by those who are evicted already */
 
 	/* of the node that was loaded last */
 	uint32_t node;
@@ -68,6 +78,7 @@ struct victims {
 	VEC(struct victims_pod) pods;
 	VEC(struct victims_unit) units; /* least important first */
 	uint32_t gone;			/* list of pods of gangs that are evicted already */
+	bool by_budgets;		/* a unit is of a budget */
 
 	struct node trial;
 	struct gpu gpus[GPU_MAX];
@@ -88,7 +99,20 @@ static inline bool victims_may_help(const struct request *r, enum verdict v)
 /* A limit that every set of victims is below. */
 extern const struct preempt_cost victims_no_limit;
 
-struct preempt_cost victims_pod_cost(const struct pod *pod, int32_t priority);
+/* But for budgets, which are a matter of all victims together. */
+struct preempt_cost victims_pod_cost(const struct pod *pod);
+
+/* victims_budgets.c: the budget of the pod, or 0. */
+uint32_t victims_budget_of(const struct victims *v, const struct pod *pod);
+int victims_budgets_init(struct victims *v); /* 0 or -ENOMEM */
+/* Counts a unit among those who go, and takes that back: how many of its pods are too many. */
+uint32_t victims_spend(struct victims *v, const struct victims_unit *unit);
+void victims_unspend(struct victims *v, const struct victims_unit *unit);
+/* How many of these are too many, after those who are evicted already. */
+uint32_t victims_violations(struct victims *v, const uint32_t *pods, size_t count);
+/* Has those guarded, too, of whose budget there are more on the node than it allows; false if
+ * there are none. */
+bool victims_guard(struct victims *v);
 
 /* 0 or -ENOMEM; in both cases victims_done() is due. */
 int victims_init(struct victims *v, const struct cluster *c, int32_t priority);

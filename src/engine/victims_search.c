@@ -81,13 +81,29 @@ static void take_mask(struct victims *v, uint32_t mask)
 		v->units.items[i].taken = mask >> i & 1;
 }
 
-static struct preempt_cost cost_of_taken(const struct victims *v)
+/* What one unit leaves of a budget, another may spend: so violations are counted together. */
+static uint32_t violations_of_taken(struct victims *v)
+{
+	uint32_t violations = 0;
+
+	for (size_t i = 0; i < v->units.len; i++)
+		if (v->units.items[i].taken)
+			violations += victims_spend(v, &v->units.items[i]);
+	for (size_t i = 0; i < v->units.len; i++)
+		if (v->units.items[i].taken)
+			victims_unspend(v, &v->units.items[i]);
+	return violations;
+}
+
+static struct preempt_cost cost_of_taken(struct victims *v)
 {
 	struct preempt_cost cost = PREEMPT_COST_NONE;
 
 	for (size_t i = 0; i < v->units.len; i++)
 		if (v->units.items[i].taken)
 			preempt_cost_add(&cost, &v->units.items[i].cost);
+	if (v->by_budgets)
+		cost.violations = violations_of_taken(v);
 	return cost;
 }
 
@@ -118,12 +134,12 @@ static bool search_exactly(struct victims *v, struct preempt_cost limit, bool or
 	return found;
 }
 
-/* Those that violate a budget are spared first, then the most important. */
+/* Those that are guarded are spared first, then the most important. */
 static int spare_important(const void *a, const void *b)
 {
 	const struct victims_unit *x = *(struct victims_unit *const *)a;
 	const struct victims_unit *y = *(struct victims_unit *const *)b;
-	int order = VICTIMS_ORDER(y->cost.violations > 0, x->cost.violations > 0);
+	int order = VICTIMS_ORDER(y->guarded, x->guarded);
 
 	return order ? order : victims_unit_compare(y, x);
 }
@@ -134,8 +150,7 @@ static int spare_small(const void *a, const void *b)
 	const struct victims_unit *x = *(struct victims_unit *const *)a;
 	const struct victims_unit *y = *(struct victims_unit *const *)b;
 
-	if ((x->cost.violations > 0) != (y->cost.violations > 0) ||
-	    x->cost.highest != y->cost.highest)
+	if (x->guarded != y->guarded || x->cost.highest != y->cost.highest)
 		return spare_important(a, b);
 	if (x->core_milli != y->core_milli)
 		return VICTIMS_ORDER(x->core_milli, y->core_milli);
@@ -166,15 +181,39 @@ static struct preempt_cost put_back(struct victims *v, int (*order)(const void *
 	return cost_of_taken(v);
 }
 
+/* The cheaper of both orders. */
+static struct preempt_cost put_back_well(struct victims *v)
+{
+	struct preempt_cost small = put_back(v, spare_small);
+	struct preempt_cost cost = put_back(v, spare_important);
+
+	return preempt_cost_compare(&small, &cost) < 0 ? put_back(v, spare_small) : cost;
+}
+
+static void guard_violating(struct victims *v)
+{
+	for (size_t i = 0; i < v->units.len; i++)
+		v->units.items[i].guarded = v->units.items[i].cost.violations > 0;
+}
+
+/* Who is guarded: at first those that violate a budget by themselves, then also those of whom
+ * it allows some to go, but not all. */
 static bool search_greedily(struct victims *v, const struct preempt_cost *limit, bool or_equal,
 			    struct preempt_cost *ret)
 {
-	struct preempt_cost small = put_back(v, spare_small);
+	struct preempt_cost cost;
 	int order;
 
-	*ret = put_back(v, spare_important);
-	if (preempt_cost_compare(&small, ret) < 0)
-		*ret = put_back(v, spare_small);
+	guard_violating(v);
+	*ret = put_back_well(v);
+	if (ret->violations && victims_guard(v)) {
+		cost = put_back_well(v);
+		if (preempt_cost_compare(&cost, ret) > 0) {
+			guard_violating(v);
+			cost = put_back_well(v);
+		}
+		*ret = cost;
+	}
 	order = preempt_cost_compare(ret, limit);
 	return order < 0 || (order == 0 && or_equal);
 }

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "kube/cache.h"
 #include "kube/kind.h"
 #include "kube/object.h"
@@ -19,6 +20,7 @@ struct budget {
 	struct budget *next; /* in its namespace */
 	struct json_doc *doc;
 	struct budget_view view; /* of the document */
+	uint32_t number;
 	char name[];
 };
 
@@ -32,6 +34,8 @@ struct budgets {
 	struct budgets_options options;
 	struct map spaces; /* by namespace; kept once there was a budget */
 	uint32_t news;	   /* spaces with some */
+	/* The budget of each number from 1 on; NULL: the number is free. */
+	VEC(struct budget *) numbers;
 };
 
 static struct budget_space *space_find(const struct budgets *budgets, const char *namespace)
@@ -98,7 +102,7 @@ static bool is_same(const struct json *a, const struct json *b)
 	return a && b ? json_equal(a, b) : a == b;
 }
 
-/* Whether both answer alike for every pod. */
+/* Whether both answer alike for every pod, if they have the same number. */
 static bool same_answers(const struct budget *a, const struct budget *b)
 {
 	if (!a || !b)
@@ -108,10 +112,34 @@ static bool same_answers(const struct budget *a, const struct budget *b)
 	       is_same(a->view.disrupted, b->view.disrupted);
 }
 
+/* The number of the one before; else the first that is free. */
+static int set_number(struct budgets *budgets, struct budget *budget, const struct budget *before)
+{
+	uint32_t number = before ? before->number : 1;
+
+	while (!before && number <= budgets->numbers.len && budgets->numbers.items[number - 1])
+		number++;
+	if (number > budgets->numbers.len && vec_push(&budgets->numbers, NULL) < 0)
+		return -ENOMEM;
+	budget->number = number;
+	budgets->numbers.items[number - 1] = budget;
+	return 0;
+}
+
 static void set_news(struct budgets *budgets, struct budget_space *space)
 {
 	budgets->news += !space->news;
 	space->news = true;
+}
+
+static void unreadable(const struct budgets *budgets, const struct kube_object *object,
+		       const char *why)
+{
+	if (budgets->options.log)
+		log_warn(budgets->options.log,
+			 "a disruption budget cannot be read, and stays as it was",
+			 LOG_STR("namespace", object->namespace), LOG_STR("name", object->name),
+			 LOG_STR("why", *why ? why : "out of memory"));
 }
 
 static void changed(void *context, enum kube_change change, const struct kube_object *before,
@@ -125,14 +153,17 @@ static void changed(void *context, enum kube_change change, const struct kube_ob
 
 	(void)change, (void)object;
 	if (!space || (now && budget_read(now, &fresh, &err) < 0)) {
-		if (budgets->options.log)
-			log_warn(budgets->options.log,
-				 "a disruption budget cannot be read, and stays as it was",
-				 LOG_STR("namespace", it->namespace), LOG_STR("name", it->name),
-				 LOG_STR("why", space ? err.text : "out of memory"));
+		unreadable(budgets, it, err.text);
 		return;
 	}
 	struct budget **at = budget_at(space, it->name), *old = *at;
+	if (fresh && set_number(budgets, fresh, old) < 0) {
+		unreadable(budgets, it, "");
+		budget_free(fresh);
+		return;
+	}
+	if (old && !fresh)
+		budgets->numbers.items[old->number - 1] = NULL;
 	if ((old || fresh) && !same_answers(old, fresh))
 		set_news(budgets, space);
 	if (fresh)
@@ -194,17 +225,34 @@ static bool selector_matches(const struct json *selector, const struct json *lab
 	return true;
 }
 
-bool budgets_violated(const struct budgets *budgets, const char *namespace, const char *name,
-		      const struct json *labels)
+uint32_t budgets_of(const struct budgets *budgets, const char *namespace, const char *name,
+		    const struct json *labels)
 {
 	const struct budget_space *space = space_find(budgets, namespace);
+	uint32_t number = 0;
 
-	for (const struct budget *b = space ? space->first : NULL; b; b = b->next)
-		if (b->view.disruptions_allowed <= 0 &&
-		    selector_matches(b->view.selector, labels) &&
-		    !budget_view_has_disrupted(&b->view, name))
-			return true;
-	return false;
+	for (const struct budget *b = space ? space->first : NULL; b; b = b->next) {
+		if (!selector_matches(b->view.selector, labels) ||
+		    budget_view_has_disrupted(&b->view, name))
+			continue;
+		if (b->view.disruptions_allowed <= 0)
+			return b->number;
+		number = number ? number : b->number;
+	}
+	return number;
+}
+
+uint32_t budgets_last(const struct budgets *budgets)
+{
+	return (uint32_t)budgets->numbers.len;
+}
+
+uint32_t budgets_allowed(const struct budgets *budgets, uint32_t number)
+{
+	const struct budget *budget = budgets->numbers.items[number - 1];
+	int64_t allowed = budget ? budget->view.disruptions_allowed : 0;
+
+	return (uint32_t)MIN(MAX(allowed, 0), INT32_MAX);
 }
 
 bool budgets_has_news(const struct budgets *budgets)
@@ -270,5 +318,6 @@ void budgets_free(struct budgets *budgets)
 		free(space);
 	}
 	map_done(&budgets->spaces);
+	vec_done(&budgets->numbers);
 	free(budgets);
 }

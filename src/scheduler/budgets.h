@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* budgets.h - PodDisruptionBudgets: whose removal would violate one.
+/* budgets.h - PodDisruptionBudgets: of whom too many must not be removed.
  *
- * Owns the cache of budgets.  A pod is guarded while a budget of its namespace selects it and
- * allows no disruption, unless the budget has counted that pod's already.  As in
- * kube-scheduler an empty selector matches no pod, and neither does any selector one without
- * labels.  How many of several may go is not told apart: it is a matter of rank between
- * victims, never a bar.
+ * Owns the cache of budgets.  A pod is of a budget of its namespace that selects it, unless the
+ * budget has counted its disruption already.  As in kube-scheduler an empty selector matches no
+ * pod, and neither does any selector one without labels.  Of several it is of one that allows no
+ * disruption, or else of the first.  All this is a matter of rank between victims, never a bar.
  *
- * Answers change rarely while counts change all the time: only namespaces in which one may
- * have changed are news.  Used by the loop's thread alone.
+ * Budgets have numbers, small and from 1 on; that of one that is gone is given to another.  Which
+ * pod is of which changes rarely while counts change all the time: only namespaces in which that
+ * may have changed are news.  Used by the loop's thread alone.
  */
 #ifndef GS_SCHEDULER_BUDGETS_H
 #define GS_SCHEDULER_BUDGETS_H
@@ -32,9 +32,12 @@ int budgets_new(const struct budgets_options *options, struct budgets **ret, str
 /* After its caches are gone.  NULL is fine. */
 void budgets_free(struct budgets *budgets);
 
-/* Whether removing that pod violates a budget.  `labels`: its metadata.labels, or NULL. */
-bool budgets_violated(const struct budgets *budgets, const char *namespace, const char *name,
-		      const struct json *labels);
+/* The budget that the pod is of; 0: none.  `labels`: its metadata.labels, or NULL. */
+uint32_t budgets_of(const struct budgets *budgets, const char *namespace, const char *name,
+		    const struct json *labels);
+/* Numbers go up to this; how many pods of a budget may be removed now. */
+uint32_t budgets_last(const struct budgets *budgets);
+uint32_t budgets_allowed(const struct budgets *budgets, uint32_t number);
 
 /* Whether an answer may have changed since budgets_told(): anywhere, or in that namespace. */
 bool budgets_has_news(const struct budgets *budgets);

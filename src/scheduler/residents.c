@@ -198,7 +198,7 @@ static bool update_facts(struct residents *residents, uint32_t number, const str
 	bool was_ending = cluster_pod(c, number)->ending;
 
 	cluster_pod_started(c, number, now->spec.started);
-	cluster_pod_disruptable(c, number, now->spec.disruptable);
+	cluster_pod_budget(c, number, now->spec.budget);
 	cluster_pod_endless(c, number, now->spec.endless);
 	if (now->spec.ending)
 		cluster_pod_ending(c, number);
@@ -480,10 +480,9 @@ static void guard(struct residents *residents, const struct resident *r)
 
 	if (number == POD_NONE || kube_object_parse(r->pod, &doc) < 0)
 		return;
-	cluster_pod_disruptable(residents->cluster, number,
-				budgets_violated(residents->options.budgets, r->pod->namespace,
-						 r->pod->name,
-						 json_get(json_root(doc), "metadata", "labels")));
+	cluster_pod_budget(residents->cluster, number,
+			   budgets_of(residents->options.budgets, r->pod->namespace, r->pod->name,
+				      json_get(json_root(doc), "metadata", "labels")));
 }
 
 void residents_guard(struct residents *residents)
@@ -491,6 +490,9 @@ void residents_guard(struct residents *residents)
 	struct budgets *budgets = residents->options.budgets;
 	struct map_entry entry;
 
+	/* Of one that there is no memory for, none may go. */
+	for (uint32_t i = 1; budgets && i <= budgets_last(budgets); i++)
+		cluster_budget_allow(residents->cluster, i, budgets_allowed(budgets, i));
 	if (!budgets || !budgets_has_news(budgets))
 		return;
 	for (uint32_t at = 0; map_next(&residents->by_uid, &at, &entry);) {

@@ -80,8 +80,8 @@ uint32_t residents_unbooked(const struct residents *residents, const char *node)
  * again, so that its gang and its index of a map are its own. */
 void residents_know(struct residents *residents);
 
-/* Before victims are looked for: brings up to date whose removal violates a budget.  Costs
- * nothing unless the answer of a budget has changed. */
+/* Before victims are looked for: brings up to date who is of which disruption budget, and how many
+ * of its pods each allows to go.  Costs little unless a budget selects others than before. */
 void residents_guard(struct residents *residents);
 
 /* A lock of somebody else's whose pod is not bound: what it holds is booked under the pod's

@@ -62,8 +62,9 @@ static void read_spec(const struct residents *residents, const struct resident *
 		.priority = ret->wish.priority,
 		.gang = gang_of(residents, &ret->wish),
 		.started = started >= 0 ? (uint64_t)started : NOT_STARTED,
-		.disruptable = budgets && budgets_violated(budgets, pod->namespace, pod->name,
-							   json_get(object, "metadata", "labels")),
+		.budget = budgets ? budgets_of(budgets, pod->namespace, pod->name,
+					       json_get(object, "metadata", "labels"))
+				  : 0,
 		.endless = is_endless(object),
 		.ending = json_type(object, "metadata", "deletionTimestamp") == JSON_STRING,
 	};

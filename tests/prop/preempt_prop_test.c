@@ -11,6 +11,7 @@
 #define SEEDS	      1000
 #define NODE_PODS_MAX 8
 #define PODS_MAX      64
+#define BUDGETS	      3
 
 struct world {
 	struct engine *engine;
@@ -65,7 +66,7 @@ static void fill_pods(struct world *w)
 			.priority = (int32_t)rng_below(&w->rng, 4) * 10,
 			.gang = rng_chance(&w->rng, 1, 4) ? 1 + rng_below(&w->rng, 4) : 0,
 			.started = rng_below(&w->rng, 5),
-			.disruptable = rng_chance(&w->rng, 1, 4),
+			.budget = rng_chance(&w->rng, 1, 2) ? 1 + rng_below(&w->rng, BUDGETS) : 0,
 			.ending = rng_chance(&w->rng, 1, 6),
 		};
 
@@ -99,6 +100,8 @@ static bool close_over_gangs(const struct cluster *c, int32_t priority, bool *in
 
 static void weigh(const struct cluster *c, const bool *in, struct outcome *o)
 {
+	uint32_t removed[BUDGETS + 1] = { 0 };
+
 	o->violations = o->victims = o->ending = 0;
 	o->highest = INT32_MIN;
 	o->priorities = 0;
@@ -111,11 +114,14 @@ static void weigh(const struct cluster *c, const bool *in, struct outcome *o)
 		o->ending += pod->ending;
 		if (pod->ending)
 			continue;
-		o->violations += pod->disruptable;
+		removed[pod->budget]++;
 		o->victims++;
 		o->priorities += (uint64_t)(pod->priority + INT64_C(2147483648));
 		o->highest = MAX(o->highest, pod->priority);
 	}
+	for (uint32_t b = 1; b <= BUDGETS; b++)
+		if (removed[b] > cluster_budget_allowed(c, b))
+			o->violations += removed[b] - cluster_budget_allowed(c, b);
 	for (uint32_t i = 0; i < cluster_pods_end(c); i++)
 		if (in[i] && cluster_pod(c, i)->priority == o->highest &&
 		    !cluster_pod(c, i)->ending)
@@ -282,6 +288,8 @@ static void world_open(struct world *w, uint64_t seed)
 	rng_seed(&w->rng, seed);
 	fill_nodes(w);
 	fill_pods(w);
+	for (uint32_t b = 1; b <= BUDGETS; b++)
+		CHECK(cluster_budget_allow(w->cluster, b, rng_below(&w->rng, 4)) == 0);
 }
 
 TEST(the_victims_are_the_cheapest_of_all_sets)

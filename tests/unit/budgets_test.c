@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose removal violates a disruption budget, and when that has to be asked again. */
+/* Who is of which disruption budget, what that allows, and when it has to be asked again. */
 #include "scheduler_bench.h"
 
 #include "scheduler/budgets.h"
@@ -25,11 +25,19 @@ static void close_all(void)
 	"metadata: {name: " name ", namespace: ml, uid: u-" name ", resourceVersion: RV}\n" \
 	"spec: {" selector "}\nstatus: {" status "}\n"
 
-static bool violated(const char *namespace, const char *name, const char *labels)
+static uint32_t number(const char *namespace, const char *name, const char *labels)
 {
 	struct json_doc *doc CLEANUP(json_doc_freep) = bench_parse(labels);
 
-	return budgets_violated(budgets, namespace, name, json_get(json_root(doc), "labels"));
+	return budgets_of(budgets, namespace, name, json_get(json_root(doc), "labels"));
+}
+
+/* Whether removing the pod alone violates its budget. */
+static bool violated(const char *namespace, const char *name, const char *labels)
+{
+	uint32_t budget = number(namespace, name, labels);
+
+	return budget && !budgets_allowed(budgets, budget);
 }
 
 /* Whether there was any since the last call. */
@@ -119,6 +127,31 @@ TEST(one_of_several_is_enough)
 	CHECK(violated("ml", "p", "labels: {app: web}"));
 	bench_delete(KUBE_POD_DISRUPTION_BUDGET, BUDGET("b", "", ""));
 	CHECK(!violated("ml", "p", "labels: {app: web}"));
+	close_all();
+}
+
+TEST(numbers_stay_and_are_given_again)
+{
+	open();
+	bench_put(KUBE_POD_DISRUPTION_BUDGET,
+		  BUDGET("a", "selector: {matchLabels: {app: web}}", "disruptionsAllowed: 3"));
+	bench_put(KUBE_POD_DISRUPTION_BUDGET,
+		  BUDGET("b", "selector: {matchLabels: {app: db}}", "disruptionsAllowed: 0"));
+	CHECK_INT(number("ml", "p", "labels: {app: web}"), 1);
+	CHECK_INT(number("ml", "p", "labels: {app: db}"), 2);
+	CHECK_INT(budgets_allowed(budgets, 1), 3);
+	CHECK_INT(budgets_allowed(budgets, 2), 0);
+	bench_put(KUBE_POD_DISRUPTION_BUDGET,
+		  BUDGET("a", "selector: {matchLabels: {app: web}}", "disruptionsAllowed: 5"));
+	CHECK_INT(number("ml", "p", "labels: {app: web}"), 1);
+	CHECK_INT(budgets_allowed(budgets, 1), 5);
+	bench_delete(KUBE_POD_DISRUPTION_BUDGET, BUDGET("a", "", ""));
+	CHECK_INT(budgets_allowed(budgets, 1), 0);
+	bench_put(KUBE_POD_DISRUPTION_BUDGET,
+		  BUDGET("c", "selector: {matchLabels: {app: new}}", "disruptionsAllowed: 7"));
+	CHECK_INT(number("ml", "p", "labels: {app: new}"), 1);
+	CHECK_INT(budgets_allowed(budgets, 1), 7);
+	CHECK_INT(budgets_last(budgets), 2);
 	close_all();
 }
 

@@ -109,11 +109,63 @@ TEST(a_disruption_budget_goes_before_everything)
 
 	fleet_node(e, "a", (struct fleet_node){ .gpus = 1 });
 	fleet_node(e, "b", (struct fleet_node){ .gpus = 2 });
-	fleet_pod(e, "guarded", "a", whole(1), (struct pod_spec){ .disruptable = 1 });
+	fleet_pod(e, "guarded", "a", whole(1), (struct pod_spec){ .budget = 1 });
 	fleet_pod(e, "high-1", "b", whole(1), PRIORITY(9));
 	fleet_pod(e, "high-2", "b", whole(1), PRIORITY(9));
 	CHECK_STR(outcome(e, whole(1), 10), "high-2 > b");
 	CHECK_STR(outcome(e, whole(1), 9), "guarded > a");
+	engine_free(e);
+}
+
+TEST(a_budget_that_allows_some_is_violated_by_more)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 2 });
+	fleet_node(e, "b", (struct fleet_node){ .gpus = 2 });
+	fleet_pod(e, "web-1", "a", whole(1), (struct pod_spec){ .budget = 3 });
+	fleet_pod(e, "web-2", "a", whole(1), (struct pod_spec){ .budget = 3 });
+	fleet_pod(e, "dear-1", "b", whole(1), PRIORITY(5));
+	fleet_pod(e, "dear-2", "b", whole(1), PRIORITY(5));
+	CHECK_INT(cluster_budget_allow(c, 3, 1), 0);
+	CHECK_STR(outcome(e, whole(1), 10), "web-2 > a");
+	CHECK_STR(outcome(e, whole(2), 10), "dear-1 dear-2 > b");
+	CHECK_INT(cluster_budget_allow(c, 3, 2), 0);
+	CHECK_STR(outcome(e, whole(2), 10), "web-1 web-2 > a");
+	CHECK_INT(cluster_budget_allow(c, 3, 0), 0);
+	CHECK_STR(outcome(e, whole(1), 10), "dear-2 > b");
+	engine_free(e);
+}
+
+/* There are more than are searched exactly. */
+TEST(on_a_full_node_too_some_of_a_budget_may_go)
+{
+	struct engine *e = fleet_new();
+	struct cluster *c = engine_cluster(e);
+	struct preemption p;
+
+	fleet_node(e, "a", (struct fleet_node){ .gpus = 16 });
+	for (int i = 0; i < 16; i++) {
+		char uid[32];
+
+		snprintf(uid, sizeof(uid), "pod-%d", i);
+		fleet_pod(e, uid, "a", whole(1),
+			  i < 10 ? (struct pod_spec){ .budget = 1 } : PRIORITY(5));
+	}
+	for (uint32_t allowed = 1; allowed <= 3; allowed++) {
+		struct request r = whole(4);
+
+		CHECK_INT(cluster_budget_allow(c, 1, allowed), 0);
+		CHECK_INT(preempt_find(e, &r, 10, &p), 0);
+		CHECK_INT(p.cost.violations, 0);
+		CHECK_INT(p.cost.victims, 4);
+		uint32_t guarded = 0;
+		for (uint32_t i = 0; i < p.victims_count; i++)
+			guarded += cluster_pod(c, p.victims[i])->budget;
+		CHECKF(guarded <= allowed, "%u", (unsigned)guarded);
+		preemption_done(&p);
+	}
 	engine_free(e);
 }
 
@@ -125,7 +177,7 @@ TEST(who_never_ends_is_not_waited_for_where_that_can_be)
 	fleet_node(e, "a", (struct fleet_node){ .gpus = 1 });
 	fleet_node(e, "b", (struct fleet_node){ .gpus = 1 });
 	fleet_pod(e, "service", "a", whole(1), (struct pod_spec){ .endless = 1 });
-	fleet_pod(e, "job", "b", whole(1), (struct pod_spec){ .priority = 5, .disruptable = 1 });
+	fleet_pod(e, "job", "b", whole(1), (struct pod_spec){ .priority = 5, .budget = 1 });
 	CHECK_STR(outcome(e, whole(1), PREEMPT_AWAITS), "job > b");
 	CHECK_STR(outcome(e, whole(1), 10), "service > a");
 	/* One that is being deleted ends. */
@@ -148,7 +200,7 @@ TEST(who_is_going_anyway_costs_nothing_more)
 	fleet_node(e, "a", (struct fleet_node){ .gpus = 2 });
 	fleet_node(e, "b", (struct fleet_node){ .gpus = 4 });
 	fleet_pod(e, "low", "a", whole(2), PRIORITY(0));
-	fleet_pod(e, "one", "b", whole(1), (struct pod_spec){ .priority = 8, .disruptable = 1 });
+	fleet_pod(e, "one", "b", whole(1), (struct pod_spec){ .priority = 8, .budget = 1 });
 	fleet_pod(e, "two", "b", whole(1), PRIORITY(9));
 	fleet_pod(e, "wide", "b", whole(2), PRIORITY(9));
 	CHECK_STR(outcome(e, whole(2), 10), "low > a");
@@ -176,9 +228,9 @@ TEST(facts_about_a_pod_may_change_while_it_is_there)
 	CHECK_STR(outcome(e, whole(1), 10), "two > a");
 	cluster_pod_started(c, cluster_pod_find(c, "one"), 7);
 	CHECK_STR(outcome(e, whole(1), 10), "one > a");
-	cluster_pod_disruptable(c, cluster_pod_find(c, "one"), 1);
+	cluster_pod_budget(c, cluster_pod_find(c, "one"), 1);
 	CHECK_STR(outcome(e, whole(1), 10), "two > a");
-	cluster_pod_disruptable(c, cluster_pod_find(c, "one"), 0);
+	cluster_pod_budget(c, cluster_pod_find(c, "one"), 0);
 	CHECK_STR(outcome(e, whole(1), 10), "one > a");
 	engine_free(e);
 }
@@ -368,7 +420,7 @@ TEST(a_full_node_is_searched_greedily_and_well)
 		char uid[32];
 
 		snprintf(uid, sizeof(uid), "guarded-%d", i);
-		fleet_pod(e, uid, "a", whole(1), (struct pod_spec){ .disruptable = 1 });
+		fleet_pod(e, uid, "a", whole(1), (struct pod_spec){ .budget = 1 });
 	}
 	for (int i = 0; i < 10; i++) {
 		char uid[32];

@@ -708,16 +708,21 @@ TEST(whom_a_budget_guards_is_known_before_victims_are_looked_for)
 	bench_put(KUBE_POD_DISRUPTION_BUDGET, BUDGET("0"));
 	bench_put(KUBE_POD, POD("p", ", labels: {app: web}", "", ""));
 	bench_put(KUBE_POD, POD("q", ", labels: {app: db}", "", ""));
-	CHECK(pod("p")->disruptable && !pod("q")->disruptable);
-	bench_put(KUBE_POD_DISRUPTION_BUDGET, BUDGET("1"));
+	CHECK(pod("p")->budget == 1 && !pod("q")->budget);
+	CHECK_INT(cluster_budget_allowed(bench.cluster, 1), 0);
+	bench_put(KUBE_POD_DISRUPTION_BUDGET, BUDGET("3"));
 	residents_guard(residents);
-	CHECK(!pod("p")->disruptable && !pod("q")->disruptable);
-	bench_put(KUBE_POD_DISRUPTION_BUDGET, BUDGET("0"));
+	CHECK(pod("p")->budget == 1 && !pod("q")->budget);
+	CHECK_INT(cluster_budget_allowed(bench.cluster, 1), 3);
+	bench_put(KUBE_POD_DISRUPTION_BUDGET, BUDGET("2"));
 	residents_guard(residents);
-	CHECK(pod("p")->disruptable && !pod("q")->disruptable);
+	CHECK_INT(cluster_budget_allowed(bench.cluster, 1), 2);
 	bench_delete(KUBE_POD_DISRUPTION_BUDGET, BUDGET("0"));
 	residents_guard(residents);
-	CHECK(!pod("p")->disruptable);
+	CHECK(!pod("p")->budget);
+	bench_put(KUBE_POD_DISRUPTION_BUDGET, BUDGET("0"));
+	residents_guard(residents);
+	CHECK(pod("p")->budget == 1 && !pod("q")->budget);
 	close_all();
 }
 

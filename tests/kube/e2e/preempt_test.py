@@ -138,6 +138,29 @@ def budgets_are_kept_where_they_can_be():
 
 
 @test
+def no_more_of_a_budget_go_than_it_allows():
+    with scene():
+        for name in ("one", "two"):
+            make_pod(
+                name,
+                gpus=4,
+                priorityClassName="low",
+                nodeSelector={HOST: "gpu-0"},
+                labels={"app": "web"},
+            )
+        for name in NODES[1:]:
+            make_pod(f"on-{name}", gpus=8, priorityClassName="middle", nodeSelector={HOST: name})
+        for name in ("one", "two", "on-gpu-1", "on-gpu-2"):
+            wait_bound(name)
+        budget("web", 1)
+        make_pod("wide", gpus=8, priorityClassName="high")
+        check(wait_bound("wide")["spec"]["nodeName"] != "gpu-0", "both of the budget went")
+        make_pod("small", gpus=4, priorityClassName="high")
+        equal(wait_bound("small")["spec"]["nodeName"], "gpu-0")
+        delete_all(BUDGETS)
+
+
+@test
 def who_must_not_preempt_waits():
     with scene():
         fill()

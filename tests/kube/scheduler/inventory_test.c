@@ -198,7 +198,7 @@ static bool pod_is_guarded(void *context)
 {
 	const struct scene *s = context;
 	residents_guard(s->residents);
-	return pod(s) && pod(s)->disruptable == s->guarded;
+	return pod(s) && (pod(s)->budget > 0) == s->guarded;
 }
 
 static bool is_found(void *context)
