@@ -96,18 +96,16 @@ static void room_is_made(struct scheduler *s, struct task *task, enum preempting
 
 static void make_room(struct scheduler *s, struct task *task, const struct wish *wish)
 {
-	struct strbuf more CLEANUP(strbuf_done) = STRBUF_INIT;
-
-	enum preempting how = preempt_for_task(s, task, wish, false, &more);
+	enum preempting how = preempt_for_task(s, task, wish, false);
 
 	if (how == PREEMPT_NOBODY && unit_is_patient(s, &task->unit))
-		how = preempt_for_task(s, task, wish, true, &more);
+		how = preempt_for_task(s, task, wish, true);
 	if (how != PREEMPT_NOBODY) {
 		room_is_made(s, task, how);
 		return;
 	}
 	unit_waits(s, &task->unit);
-	refuse_request(s, task, wish, more.s);
+	refuse_request(s, task, wish);
 }
 
 /* The node for which it was nominated before we began is tried first, and if those who were

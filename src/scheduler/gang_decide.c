@@ -442,13 +442,12 @@ static void refused(struct muster *m, const struct gang_result *g)
 {
 	meters_gang(m->scheduler->meters, METERS_UNSCHEDULABLE);
 	refuse_gang(m->scheduler, m->gang, m->classes_count == 1 ? &m->classes[0]->request : NULL,
-		    g->by_verdict, g->reason);
+		    g->by_verdict, m->preempts, g->reason);
 }
 
 /* Room for the first so many, at the cost of others or when these have ended.  False: none. */
 static bool make_room(struct muster *m, uint32_t members, uint8_t leaf_rules)
 {
-	struct strbuf more CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct scheduler *s = m->scheduler;
 	enum preempting how = PREEMPT_NOBODY;
 	struct gang_spec spec;
@@ -457,9 +456,9 @@ static bool make_room(struct muster *m, uint32_t members, uint8_t leaf_rules)
 	if (make_spec(m, members, leaf_rules, &r, &spec) < 0)
 		return false;
 	if (m->preempts)
-		how = preempt_for_gang(s, m->gang, &spec, m->priority, false, &more);
+		how = preempt_for_gang(s, m->gang, &spec, m->priority, false);
 	if (how == PREEMPT_NOBODY && unit_is_patient(s, &m->gang->unit))
-		how = preempt_for_gang(s, m->gang, &spec, m->priority, true, &more);
+		how = preempt_for_gang(s, m->gang, &spec, m->priority, true);
 	unit_waits(s, &m->gang->unit);
 	if (how == PREEMPT_LATER)
 		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
@@ -477,7 +476,7 @@ static void cannot_plan(struct muster *m, int rc, const struct err *err)
 	if (rc == -EEXIST || rc == -ENOMEM)
 		pending_failed(s->pending, &m->gang->unit.item, now_ms(s));
 	else
-		refuse_gang(s, m->gang, NULL, NULL, err->text);
+		refuse_gang(s, m->gang, NULL, NULL, false, err->text);
 }
 
 static void place_whole(struct muster *m)
@@ -561,7 +560,7 @@ static void place_extra(struct muster *m)
 
 	if (!task) {
 		if (!make_room(m, 1, GANG_PREFERRED))
-			refuse_extra(s, m->gang, &m->tasks[0]->kind->request);
+			refuse_extra(s, m->gang, &m->tasks[0]->kind->request, m->preempts);
 		return;
 	}
 	struct pod_spec spec = member_spec(m, task);
@@ -576,7 +575,7 @@ static void wait_for_members(struct scheduler *s, struct gang *gang)
 {
 	gang->lacks = true;
 	unit_waits_no_more(s, &gang->unit); /* it is not for room that it waits */
-	refuse_gang(s, gang, NULL, NULL, "");
+	refuse_gang(s, gang, NULL, NULL, false, "");
 	gang_tell_soon(s, gang);
 }
 
@@ -586,9 +585,9 @@ static void decide(struct muster *m)
 
 	if (m->count == 0)
 		/* Nobody to place: whoever comes wakes it. */
-		refuse_gang(m->scheduler, m->gang, NULL, NULL, "");
+		refuse_gang(m->scheduler, m->gang, NULL, NULL, false, "");
 	else if (members > GANG_MEMBERS_MAX)
-		refuse_gang(m->scheduler, m->gang, NULL, NULL,
+		refuse_gang(m->scheduler, m->gang, NULL, NULL, false,
 			    "its gang has more members than are possible");
 	else if (placed >= members)
 		place_extra(m);

@@ -19,7 +19,7 @@
 #include "scheduler/scheduler_private.h"
 
 enum preempting {
-	PREEMPT_NOBODY, /* no eviction helps, and `why` is what to add to the refusal */
+	PREEMPT_NOBODY, /* no eviction helps */
 	PREEMPT_LATER,	/* it would, but not at this moment */
 	PREEMPT_AGAIN,	/* somebody less important has made way, and waits behind it: at once */
 	PREEMPT_ROOM,	/* room is being made: the unit is out of the queue until it is there */
@@ -27,10 +27,9 @@ enum preempting {
 
 /* `reserve`: nobody is asked to go, whatever the priorities. */
 enum preempting preempt_for_task(struct scheduler *s, struct task *task, const struct wish *wish,
-				 bool reserve, struct strbuf *why);
+				 bool reserve);
 enum preempting preempt_for_gang(struct scheduler *s, struct gang *gang,
-				 const struct gang_spec *spec, int32_t priority, bool reserve,
-				 struct strbuf *why);
+				 const struct gang_spec *spec, int32_t priority, bool reserve);
 
 /* Who led before us may have nominated pods, and asked others to go for them.  These go before
  * their equals, so that nobody else is given that room.  To be called before the first decision. */

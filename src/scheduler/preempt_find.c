@@ -20,19 +20,15 @@ static bool is_hopeless(const struct scheduler *s, uint64_t hash, int32_t priori
 }
 
 enum preempting preempt_for_task(struct scheduler *s, struct task *task, const struct wish *wish,
-				 bool reserve, struct strbuf *why)
+				 bool reserve)
 {
 	struct preemption p CLEANUP(preemption_done) = { 0 };
 	const struct request *request = &wish->request;
 	struct pod_spec spec;
 	struct proposal want = { reserve, &task->unit, &task, &spec, &request, 1 };
 
-	if (reserve && preempt_reserves(s))
+	if (reserve ? preempt_reserves(s) : !wish->preempts)
 		return PREEMPT_NOBODY;
-	if (!reserve && !wish->preempts) {
-		strbuf_puts(why, "preemption: not eligible due to preemptionPolicy=Never.");
-		return PREEMPT_NOBODY;
-	}
 	uint64_t hash = asked_hash(&s->asked, request);
 	int32_t priority = reserve ? PREEMPT_AWAITS : wish->priority;
 	int rc = -ENOENT;
@@ -43,7 +39,6 @@ enum preempting preempt_for_task(struct scheduler *s, struct task *task, const s
 	}
 	if (rc < 0 || !p.victims_count) {
 		s->hopeless = (struct hopeless){ hash, s->epoch, priority };
-		strbuf_puts(why, "preemption: no preemption victims found for incoming pod.");
 		return PREEMPT_NOBODY;
 	}
 	task_spec(task, wish, &spec);
@@ -124,8 +119,7 @@ void preempt_restore(struct scheduler *s)
 }
 
 enum preempting preempt_for_gang(struct scheduler *s, struct gang *gang,
-				 const struct gang_spec *spec, int32_t priority, bool reserve,
-				 struct strbuf *why)
+				 const struct gang_spec *spec, int32_t priority, bool reserve)
 {
 	struct preemption p CLEANUP(preemption_done) = { 0 };
 	struct err err = ERR_INIT;
@@ -136,10 +130,8 @@ enum preempting preempt_for_gang(struct scheduler *s, struct gang *gang,
 	residents_guard(s->residents);
 	if (preempt_gang(s->engine, s->planner, spec, reserve ? PREEMPT_AWAITS : priority, &p,
 			 &err) < 0 ||
-	    !p.victims_count) {
-		strbuf_puts(why, "preemption: no preemption victims found for the gang.");
+	    !p.victims_count)
 		return PREEMPT_NOBODY;
-	}
 	for (uint32_t i = 0; i < spec->classes_count; i++)
 		count += spec->classes[i].count;
 	struct task **tasks = arena_array(&s->arena, count, sizeof(struct task *));

@@ -4,6 +4,7 @@
  * Reasons are looked for once for all pods that ask for the same, as long as nothing in the
  * cluster changes. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/attr.h"
@@ -91,6 +92,33 @@ static uint64_t gist_of(const struct explanation *x)
 	return hash_bytes(reasons, sizeof(reasons), 1);
 }
 
+/* What kube-scheduler adds when nobody can be evicted: nodes where that could help, and others. */
+static void put_preemption(const uint32_t by_verdict[VERDICT_COUNT], bool preempts,
+			   struct strbuf *out)
+{
+	uint32_t helps = by_verdict[FITS], helps_not = 0;
+	char reasons[2][64];
+
+	if (!preempts) {
+		strbuf_puts(out, " preemption: not eligible due to preemptionPolicy=Never.");
+		return;
+	}
+	for (unsigned v = FITS + 1; v < VERDICT_COUNT; v++)
+		*(verdict_curable(v) ? &helps : &helps_not) += by_verdict[v];
+	if (!helps && !helps_not)
+		return;
+	snprintf(reasons[0], sizeof(reasons[0]), "%u No preemption victims found for incoming pod",
+		 (unsigned)helps);
+	snprintf(reasons[1], sizeof(reasons[1]), "%u Preemption is not helpful for scheduling",
+		 (unsigned)helps_not);
+	bool both = helps && helps_not;
+	unsigned first = both ? strcmp(reasons[0], reasons[1]) > 0 : !helps;
+
+	strbuf_addf(out, " preemption: 0/%u nodes are available: %s%s%s.",
+		    (unsigned)(helps + helps_not), reasons[first], both ? ", " : "",
+		    both ? reasons[!first] : "");
+}
+
 /* The message for such a request, found anew if anything has changed since the last one. */
 static void explain(struct scheduler *s, const struct request *r, uint64_t hash)
 {
@@ -106,6 +134,7 @@ static void explain(struct scheduler *s, const struct request *r, uint64_t hash)
 	explain_miss(s->engine, &x, &miss);
 	if (miss.len)
 		strbuf_addf(&refusal->message, " Nearest: %s.", miss.s);
+	memcpy(refusal->by_verdict, x.by_verdict, sizeof(refusal->by_verdict));
 	refusal->wakes = wakes_of(x.by_verdict);
 	refusal->gist = gist_of(&x);
 	refusal->hash = hash;
@@ -121,8 +150,7 @@ static uint64_t class_of(const struct wish *wish, uint64_t hash)
 	return hash ? hash : 1;
 }
 
-void refuse_request(struct scheduler *s, struct task *task, const struct wish *wish,
-		    const char *more)
+void refuse_request(struct scheduler *s, struct task *task, const struct wish *wish)
 {
 	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
 	uint64_t hash = asked_hash(&s->asked, &wish->request);
@@ -131,8 +159,10 @@ void refuse_request(struct scheduler *s, struct task *task, const struct wish *w
 	set_asked(s, task, &wish->request);
 	pending_refused(s->pending, &task->unit.item, class_of(wish, hash),
 			s->refusal.wakes | (wish->index_chosen ? WAKE_INDEX : 0), now_ms(s));
-	strbuf_addf(&message, "%s%s%s", s->refusal.message.s, *more ? " " : "", more);
-	report_refused(s, task, message.s, hash_sentence(more, s->refusal.gist));
+	strbuf_puts(&message, s->refusal.message.s);
+	put_preemption(s->refusal.by_verdict, wish->preempts, &message);
+	report_refused(s, task, message.s,
+		       hash_bytes(&wish->preempts, sizeof(bool), s->refusal.gist));
 }
 
 /* A pod that is wrong in itself, or names what is not there: what can mend it is some object,
@@ -172,16 +202,33 @@ static bool hears(const struct task *task)
 	return !task->flight && !task->wrong;
 }
 
-void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
-		 const uint32_t *by_verdict, const char *reason)
+/* The reason is one sentence, with a full stop or without. */
+static void put_gang_reason(const char *reason, const uint32_t *by_verdict, bool preempts,
+			    struct strbuf *out)
 {
+	size_t len = strlen(reason);
+
+	strbuf_puts(out, reason);
+	if (!by_verdict)
+		return;
+	if (!len || reason[len - 1] != '.')
+		strbuf_putc(out, '.');
+	put_preemption(by_verdict, preempts, out);
+}
+
+void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
+		 const uint32_t *by_verdict, bool preempts, const char *reason)
+{
+	struct strbuf why CLEANUP(strbuf_done) = STRBUF_INIT;
+
+	put_gang_reason(reason, by_verdict, preempts, &why);
 	park_gang(s, gang, r, by_verdict ? wakes_of(by_verdict) | WAKES_CARD : 0);
 	for (size_t i = 0; *reason && i < gang->tasks.len; i++)
 		if (hears(gang->tasks.items[i]))
-			report_waits(s, gang->tasks.items[i], reason, false);
+			report_waits(s, gang->tasks.items[i], why.s, false);
 }
 
-void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *r)
+void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *r, bool preempts)
 {
 	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
 
@@ -189,6 +236,7 @@ void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *
 	park_gang(s, gang, gang->kinds.len == 1 ? r : NULL, s->refusal.wakes);
 	strbuf_addf(&message, "%s There is no room for a further member of its gang.",
 		    s->refusal.message.s);
+	put_preemption(s->refusal.by_verdict, preempts, &message);
 	/* The nearest node is another with every try, but no news. */
 	for (size_t i = 0; i < gang->tasks.len; i++)
 		if (hears(gang->tasks.items[i]))

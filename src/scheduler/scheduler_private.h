@@ -75,6 +75,7 @@ struct refusal {
 	uint64_t hash, epoch;
 	uint64_t gist;
 	uint32_t wakes;
+	uint32_t by_verdict[VERDICT_COUNT];
 	struct strbuf message;
 };
 
@@ -211,14 +212,14 @@ struct pending_item *task_item(struct task *task);
 
 /* refuse.c */
 void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err);
-/* `more` is added to the reasons. */
-void refuse_request(struct scheduler *s, struct task *task, const struct wish *wish,
-		    const char *more);
-/* `r`: what all of them ask for, or NULL; `reason`: "" tells nobody. */
+/* There is no room, and nobody can be evicted for it. */
+void refuse_request(struct scheduler *s, struct task *task, const struct wish *wish);
+/* `r`: what all of them ask for, or NULL; `by_verdict`: nodes, if it is for room that it waits, and
+ * nobody can be evicted; `reason`: "" tells nobody. */
 void refuse_gang(struct scheduler *s, struct gang *gang, const struct request *r,
-		 const uint32_t *by_verdict, const char *reason);
+		 const uint32_t *by_verdict, bool preempts, const char *reason);
 /* There is no room for one more of a gang that has all it needs. */
-void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *r);
+void refuse_extra(struct scheduler *s, struct gang *gang, const struct request *r, bool preempts);
 uint32_t refuse_wakes(enum verdict verdict);
 
 /* report.c: what people are told.  `why` is a sentence without a full stop; unless it is an error

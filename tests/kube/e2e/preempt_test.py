@@ -112,7 +112,8 @@ def the_least_important_goes_and_is_told():
         # Equals are left alone.
         make_pod("equal", gpus=8, priorityClassName="middle")
         message = wait_message("equal", "0/3 nodes are available")
-        check("preemption: no preemption victims found" in message, message)
+        end = "preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
+        check(message.endswith(f". {end}"), message)
         status, text = the_scheduler().get("/metrics")
         equal(status, 200)
         line = next(l for l in text.splitlines()
@@ -300,6 +301,25 @@ def two_wait_for_the_same_victim():
             equal(wait_bound(name, timeout_s=60)["spec"]["nodeName"], "gpu-0")
         unbound("late")
         equal(left(), ["gpu-1", "gpu-2"])
+
+
+@test
+def who_cannot_preempt_is_told_of_every_node():
+    with scene():
+        one_is_low("high", stop_s=0)
+        on = {"nodeSelector": {HOST: "gpu-1"}, "priorityClassName": "middle"}
+        make_pod("picky", gpus=8, **on)
+        nodes = "preemption: 0/3 nodes are available"
+        none = "1 No preemption victims found for incoming pod"
+        helpless = "2 Preemption is not helpful for scheduling"
+        message = wait_message("picky", "preemption: ")
+        check(message.endswith(f". {nodes}: {none}, {helpless}."), message)
+        make_claim("pair", {"count": 8}, gangRef="pair", gangMinMembers=2)
+        for number in range(2):
+            claimed(f"pair-{number}", "pair", **on)
+        message = wait_message("pair-0", "preemption: ")
+        check(message.endswith(f". {nodes}: {none}, {helpless}."), message)
+        equal(message.count("preemption: "), 1, message)
 
 
 def set_cordon(name, cordoned):
