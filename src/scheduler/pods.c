@@ -245,13 +245,16 @@ static void pod_now(struct scheduler *s, const struct kube_object *pod, const st
 		pod_unbound(s, pod, &view, object);
 }
 
-void pods_look_again(struct scheduler *s, const char *namespace, const char *name)
+void pods_rebook(struct scheduler *s, const char *uid, const char *namespace, const char *name)
 {
 	const struct kube_object *pod = kube_cache_get(s->pods, namespace, name);
 	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
+	uint32_t node;
 
-	if (pod && kube_object_parse(pod, &doc) == 0)
-		pod_now(s, pod, json_root(doc));
+	residents_remove(s->residents, uid, &node);
+	s->epoch++;
+	if (pod && strcmp(pod->uid, uid) == 0 && kube_object_parse(pod, &doc) == 0)
+		residents_put(s->residents, pod, json_root(doc));
 }
 
 static void changed(void *context, enum kube_change change, const struct kube_object *before,

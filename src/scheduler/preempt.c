@@ -18,19 +18,6 @@
  * who hold the room may never end, and others have waited too. */
 #define RESERVATION_TIMES 5
 
-/* Members that the engine has placed on what their victims will leave. */
-struct nomination {
-	struct scheduler *scheduler;
-	struct unit *unit;
-	VEC(struct victim *) victims; /* that are still there */
-	VEC(struct task *) tasks;
-	VEC(struct asked *) asked; /* what each of them asks for */
-	bool reserves;		   /* nobody is asked to go: it waits for them to end */
-	uint64_t since_ms;
-	uint64_t again_ms; /* it is looked at anew then */
-	struct nomination *next;
-};
-
 static void unlink_nomination(struct nomination *n)
 {
 	struct nomination **at = &n->scheduler->nominations;
@@ -192,15 +179,12 @@ void preempt_node(struct scheduler *s, uint32_t node)
 	}
 }
 
-/* Books the victims beside who takes their place: as much of theirs as is left, so that
- * nobody is given what they still use. */
-static void book_victims(struct nomination *n)
+void preempt_book_victims(const struct nomination *n)
 {
 	for (size_t i = 0; i < n->victims.len; i++) {
 		const struct victim *victim = n->victims.items[i];
 
-		pods_unbook(n->scheduler, victim->uid);
-		pods_look_again(n->scheduler, victim->namespace, victim->name);
+		pods_rebook(n->scheduler, victim->uid, victim->namespace, victim->name);
 	}
 }
 
@@ -212,7 +196,7 @@ static void give_up(struct nomination *n)
 
 	unlink_nomination(n);
 	unplace(n, &nodes);
-	book_victims(n);
+	preempt_book_victims(n);
 	while (n->victims.len)
 		forget_victim(n, n->victims.items[n->victims.len - 1]);
 	nomination_free(n);
@@ -295,9 +279,9 @@ static bool is_any_flying(const struct scheduler *s, const struct proposal *want
 	return any;
 }
 
-/* Room that is kept for somebody less important is not kept any more. */
-static void make_way(struct scheduler *s, struct nomination *n)
+void preempt_make_way(struct nomination *n)
 {
+	struct scheduler *s = n->scheduler;
 	struct unit *unit = n->unit;
 
 	give_up(n);
@@ -322,7 +306,7 @@ static int rearrange(struct nomination *n, const struct preemption *p,
 
 		rc = engine_place(s->engine, &specs[i], requests[i], &p->decisions[i], &number);
 	}
-	book_victims(n);
+	preempt_book_victims(n);
 	s->epoch++;
 	return rc;
 }
@@ -402,7 +386,7 @@ enum preempting preempt_carry_out(struct scheduler *s, const struct proposal *wa
 	if (is_any_flying(s, want, p, &other) || (other && want->reserves))
 		return PREEMPT_LATER;
 	if (other) {
-		make_way(s, other);
+		preempt_make_way(other);
 		return PREEMPT_AGAIN;
 	}
 	n = nomination_new(s, want);

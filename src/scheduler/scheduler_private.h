@@ -157,9 +157,10 @@ void pods_require_locks(struct scheduler *s);
 /* Pod left, or came to, the node: who may be helped is woken. */
 void pods_left(struct scheduler *s, uint32_t node);
 void pods_came(struct scheduler *s);
-/* The engine forgets the pod; books it again as the cache has it. */
+/* The engine forgets the pod; books it anew, as the cache has it, on what is left.  To others that
+ * is no news: it has been there all along. */
 void pods_unbook(struct scheduler *s, const char *uid);
-void pods_look_again(struct scheduler *s, const char *namespace, const char *name);
+void pods_rebook(struct scheduler *s, const char *uid, const char *namespace, const char *name);
 
 /* read.c: the pod as the cache has it, translated.  0 with the wish in s->arena and the
  * version of the pod (valid until the cache changes); -ENOENT with an empty text: the pod is
