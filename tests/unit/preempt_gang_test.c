@@ -116,6 +116,21 @@ TEST(leaves_alike_are_cleared_in_the_order_of_the_fabric)
 	}
 }
 
+TEST(a_gang_waits_for_those_who_are_going_anyway)
+{
+	struct engine *e = fleet_new();
+	struct pod_spec ending = { .priority = 8, .ending = 1 };
+
+	leaf_of_two(e, "leaf-1", "a", "b");
+	leaf_of_two(e, "leaf-2", "c", "d");
+	fleet_pod(e, "on-a", "a", whole(4), PRIORITY(0));
+	fleet_pod(e, "on-b", "b", whole(4), ending);
+	fleet_pod(e, "on-c", "c", whole(4), ending);
+	fleet_pod(e, "on-d", "d", whole(4), PRIORITY(5));
+	CHECK_STR(outcome(e, (struct gang){ whole(4), 2, GANG_PREFERRED }, 10), "on-b on-c > b c");
+	engine_free(e);
+}
+
 TEST(leaf_rules_are_kept)
 {
 	struct engine *e = fleet_new();
