@@ -133,6 +133,7 @@ static void deleted(void *context, const struct kube_write_result *result)
 	victim->deleting = false;
 	if (result->reply->reason == KUBE_OK || result->reply->reason == KUBE_CONFLICT ||
 	    is_gone(result)) {
+		victim->marked = false; /* it goes */
 		tell(victim);
 		return;
 	}
@@ -150,8 +151,9 @@ static void delete_pod(struct victim *victim)
 				    .context = victim };
 	struct err err = ERR_INIT;
 
-	victim->deleting = true;
-	if (kube_write(victim->scheduler->client, &write, &victim->writing, &err) < 0)
+	victim->deleting =
+		kube_write(victim->scheduler->client, &write, &victim->writing, &err) == 0;
+	if (!victim->deleting)
 		victim->failed(victim->nomination, err.text);
 }
 
@@ -172,31 +174,35 @@ static void marked(void *context, const struct kube_write_result *result)
 		delete_pod(victim);
 }
 
-static void put_mark(const struct victim *victim, struct strbuf *out)
+static void put_mark(const struct victim *victim, bool goes, struct strbuf *out)
 {
 	struct scheduler *s = victim->scheduler;
 	char now[KUBE_TIME_MAX];
 	struct strbuf message CLEANUP(strbuf_done) = STRBUF_INIT;
 
-	strbuf_addf(&message, "%s: preempting to accommodate a higher priority pod", s->names[0]);
+	strbuf_addf(&message, "%s: %s", s->names[0],
+		    goes ? "preempting to accommodate a higher priority pod"
+			 : "the room that it has is not needed any more");
 	strbuf_puts(out, "{\"metadata\":{\"uid\":");
 	strbuf_add_json(out, victim->uid, strlen(victim->uid));
-	strbuf_puts(out, "},\"status\":{\"conditions\":[{\"type\":\"DisruptionTarget\","
-			 "\"status\":\"True\",\"reason\":\"PreemptionByScheduler\","
-			 "\"message\":");
+	strbuf_addf(out,
+		    "},\"status\":{\"conditions\":[{\"type\":\"DisruptionTarget\","
+		    "\"status\":\"%s\",\"reason\":\"PreemptionByScheduler\",\"message\":",
+		    goes ? "True" : "False");
 	strbuf_add_json(out, message.s, message.len);
 	strbuf_addf(out, ",\"lastTransitionTime\":\"%s\"}]}}",
 		    kube_time_format(clock_wall_ns(s->clock), now));
 }
 
-int victim_ask(struct victim *victim)
+/* Its status says that it goes, or that it does not. */
+static int write_mark(struct victim *victim, bool goes, struct kube_writing **ret,
+		      void (*done)(void *context, const struct kube_write_result *result),
+		      void *context)
 {
 	struct strbuf body CLEANUP(strbuf_done) = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
-	if (victim->ending)
-		return 0;
-	put_mark(victim, &body);
+	put_mark(victim, goes, &body);
 	struct kube_write write = { .verb = KUBE_STRATEGIC_PATCH,
 				    .kind = &kube_kinds[KUBE_POD],
 				    .namespace = victim->namespace,
@@ -204,11 +210,38 @@ int victim_ask(struct victim *victim)
 				    .subresource = "status",
 				    .body = body.s,
 				    .body_len = body.len,
-				    .done = marked,
-				    .context = victim };
-	int rc = kube_write(victim->scheduler->client, &write, &victim->writing, &err);
+				    .done = done,
+				    .context = context };
+	int rc = kube_write(victim->scheduler->client, &write, ret, &err);
 	if (rc < 0)
-		log_warn(victim->scheduler->log, "a pod cannot be preempted",
+		log_warn(victim->scheduler->log, "the status of a victim cannot be written",
 			 LOG_STR("why", err.text));
 	return rc;
+}
+
+int victim_ask(struct victim *victim)
+{
+	if (victim->ending)
+		return 0;
+	int rc = write_mark(victim, true, &victim->writing, marked, victim);
+
+	victim->marked = rc == 0;
+	return rc;
+}
+
+/* If that fails too, it only bears a mark. */
+static void unmarked(void *context, const struct kube_write_result *result)
+{
+	(void)context, (void)result;
+}
+
+void victim_spare(struct victim *victim)
+{
+	if (!victim->marked || victim->deleting)
+		return;
+	if (victim->writing)
+		kube_write_cancel(victim->writing);
+	victim->writing = NULL;
+	victim->marked = false;
+	write_mark(victim, false, NULL, unmarked, NULL);
 }

@@ -18,6 +18,7 @@ struct victim {
 		char *uid, *namespace, *name;
 	} preemptor;
 	bool ending;   /* it is going already */
+	bool marked;   /* its status says, or may say, that it goes; but it does not yet */
 	bool deleting; /* its deletion is on its way: `writing` */
 	struct kube_writing *writing;
 	struct nomination *nomination;
@@ -33,6 +34,8 @@ void victim_free(struct victim *victim);		 /* what is on its way may still happe
 struct victim *victim_find(const struct scheduler *s, const char *uid);
 /* 0, or it cannot be asked at all. */
 int victim_ask(struct victim *victim);
+/* It may stay: unless its deletion is on its way, its status says so. */
+void victim_spare(struct victim *victim);
 /* The cache shows that it is gone, perhaps before the server has answered us. */
 void victim_gone(struct victim *victim);
 

@@ -197,8 +197,10 @@ static void give_up(struct nomination *n)
 	unlink_nomination(n);
 	unplace(n, &nodes);
 	preempt_book_victims(n);
-	while (n->victims.len)
+	while (n->victims.len) {
+		victim_spare(n->victims.items[n->victims.len - 1]);
 		forget_victim(n, n->victims.items[n->victims.len - 1]);
+	}
 	nomination_free(n);
 	tell_left(s, &nodes);
 }

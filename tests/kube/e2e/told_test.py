@@ -14,14 +14,16 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # pylint: disable=wrong-import-position
-from harness.check import check, equal, main, test  # noqa: E402
+from harness.check import check, equal, eventually, main, test  # noqa: E402
 from harness.proxy import FaultProxy  # noqa: E402
 from harness.scene import claimed, make_claim, wait_event  # noqa: E402
 from harness.scheduler import (  # noqa: E402
     Scheduler,
     condition,
+    create,
     delete_pod,
     delete_pods,
+    get_pod,
     install_kinds,
     make_pod,
     wait_bound,
@@ -29,6 +31,7 @@ from harness.scheduler import (  # noqa: E402
 )
 
 UPSTREAM = Path(os.environ["KUBE_DIR"]) / "scheduler.kubeconfig"
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 SLOW_S = 120
 
 
@@ -74,6 +77,26 @@ def a_binding_that_is_not_accepted_is_told_of():
         equal(condition(pod)["status"], "True", "by then")
         wait_event("stuck", "Scheduled", "to gpu-0")
         check("pod changed while it was decided on" not in scheduler.log(), "decided anew")
+
+
+def disruption(name):
+    """What the pod's condition of that type says, or None."""
+    conditions = get_pod(name)["status"].get("conditions", [])
+    return next((c["status"] for c in conditions if c["type"] == "DisruptionTarget"), None)
+
+
+@test
+def who_need_not_go_after_all_is_told():
+    """Its preemptor is gone before the server has said that the victim knows."""
+    create(CLASSES, {"metadata": {"name": "high"}, "value": 30})
+    with behind("on resource=pods/status name=low nth=1 silence=30s"):
+        make_pod("low", gpus=8)
+        wait_bound("low")
+        make_pod("urgent", gpus=8, priorityClassName="high")
+        eventually(lambda: disruption("low") == "True", "low is marked")
+        delete_pod("urgent")
+        eventually(lambda: disruption("low") == "False", "low is not marked any more")
+        equal(get_pod("low")["metadata"].get("deletionTimestamp"), None)
 
 
 if __name__ == "__main__":
