@@ -168,10 +168,12 @@ int residents_put_guest(struct residents *residents, const char *node,
 		return -ENOMEM;
 	}
 	r->guest = guest;
+	/* Its cards are taken, whatever memory there is for the rest. */
+	int rc = guest_book(residents, r);
 	if (entry->map && lookup_take_locked(residents->options.lookup, entry->map,
 					     entry->map_index, entry->uid) < 0)
-		return -ENOMEM;
-	return guest_book(residents, r);
+		rc = -ENOMEM;
+	return rc;
 }
 
 void residents_remove_guest(struct residents *residents, const char *uid)
