@@ -91,23 +91,28 @@ static bool waits(struct mate *mate, const struct json *pod)
 	return true;
 }
 
-/* A patch that is refused: it has changed since it was read, or is no more. */
+/* A patch that is refused: it has changed since it was read. */
+static bool is_over(struct mate *mate, const struct kube_reply *reply)
+{
+	if (reply->reason == KUBE_NOT_FOUND)
+		return true;
+	if (mate->patching)
+		return reply->reason == KUBE_OK || reply->reason == KUBE_CONFLICT;
+	return reply->reason == KUBE_OK && !waits(mate, reply->body);
+}
+
 static void answered(void *context, const struct kube_write_result *result)
 {
 	struct mate *mate = context;
-	enum kube_reason reason = result->reply->reason;
-	bool moved = mate->patching && (reason == KUBE_OK || reason == KUBE_CONFLICT);
 
 	mate->writing = NULL;
 	mate->locks->writes--;
-	if (moved || reason == KUBE_NOT_FOUND)
+	if (is_over(mate, result->reply))
 		mate_done(mate);
-	else if (mate->patching || reason != KUBE_OK)
-		retry(mate);
-	else if (waits(mate, result->reply->body))
+	else if (!mate->patching && result->reply->reason == KUBE_OK)
 		ask(mate, true);
 	else
-		mate_done(mate);
+		retry(mate);
 }
 
 static void ask(struct mate *mate, bool patch)
