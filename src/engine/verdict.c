@@ -83,7 +83,8 @@ static const struct words table[VERDICT_COUNT] = {
 			"(label gpu.scheduling/cufile)",
 			false },
 	[NO_LOCK] = { "no-lock",
-		      "node(s) had locks that cannot be read or are of GPUs whose index changed",
+		      "node(s) had locks that are full, cannot be read or are of GPUs whose index "
+		      "changed",
 		      false },
 	[WRONG_DOMAIN] = { "wrong-domain", "node(s) were outside the required domain", false },
 };

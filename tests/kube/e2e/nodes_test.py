@@ -127,7 +127,7 @@ def a_gpu_is_its_uuid_whatever_its_number():
         make_pod("second", gpus=1, **ON)
         if BY_CARD:
             # The Lease of an index is about its former card as long as that is held.
-            wait_message("second", "more cannot be locked: a GPU of the node has another index")
+            wait_message("second", "of GPUs whose index changed")
             delete_pod("first-0")
         pod = wait_bound("second")
         equal((uuids(pod), gpus_of(pod)), (["GPU-more-1"], [0]))

@@ -21,7 +21,7 @@ from harness.scheduler import (  # noqa: E402
 )
 
 HOST = "kubernetes.io/hostname"
-CLOSED = "locks that cannot be read or are of GPUs whose index changed"
+CLOSED = "locks that are full, cannot be read or are of GPUs whose index changed"
 
 
 def swap(node):
