@@ -198,7 +198,8 @@ static bool pod_is_guarded(void *context)
 {
 	const struct scene *s = context;
 	residents_guard(s->residents);
-	return pod(s) && (pod(s)->budget > 0) == s->guarded;
+	uint32_t budget = pod(s) ? pod(s)->budget : 0;
+	return budget && (cluster_budget_allowed(s->cluster, budget) == 0) == s->guarded;
 }
 
 static bool is_found(void *context)
