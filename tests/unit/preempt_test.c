@@ -147,11 +147,11 @@ TEST(on_a_full_node_too_some_of_a_budget_may_go)
 
 	fleet_node(e, "a", (struct fleet_node){ .gpus = 16 });
 	for (int i = 0; i < 16; i++) {
+		struct pod_spec guarded = { .budget = 1 }, free = PRIORITY(5);
 		char uid[32];
 
 		snprintf(uid, sizeof(uid), "pod-%d", i);
-		fleet_pod(e, uid, "a", whole(1),
-			  i < 10 ? (struct pod_spec){ .budget = 1 } : PRIORITY(5));
+		fleet_pod(e, uid, "a", whole(1), i < 10 ? guarded : free);
 	}
 	for (uint32_t allowed = 1; allowed <= 3; allowed++) {
 		struct request r = whole(4);
