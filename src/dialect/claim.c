@@ -381,6 +381,8 @@ int read_claim(struct draft *d, struct err *err)
 
 	if (!c.name)
 		return 0;
+	if (!*c.name)
+		return err_set(err, EINVAL, KEY_CLAIM " is empty: name a GpuClaim");
 	const struct json *object =
 		d->lookup->find(d->lookup->context, "GpuClaim", d->source->namespace, c.name);
 	if (!object)

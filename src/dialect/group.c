@@ -7,6 +7,7 @@
  * owner runs at a time.  Of a Job, pods that have succeeded make it smaller.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -115,6 +116,18 @@ static int set_gang(struct draft *d, const char *prefix, const char *name, int64
 	return gang->name ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
+/* A gang without a name would start with its first pod. */
+static int check_alone(const struct draft *d, struct err *err)
+{
+	if (d->gang_min_members <= 1)
+		return 0;
+	return err_set(err, EINVAL,
+		       "GpuClaim %s: gangMinMembers is %" PRId64
+		       ", but the pod is in no gang: give "
+		       "the claim a gangRef",
+		       draft_annotation(d, KEY_CLAIM), d->gang_min_members);
+}
+
 int read_gang(struct draft *d, struct err *err)
 {
 	const struct json *owner = d->source->owners_count ? d->source->owners[0] : NULL;
@@ -132,7 +145,7 @@ int read_gang(struct draft *d, struct err *err)
 	}
 	name = json_str(owner, "metadata", "name");
 	if (!d->topology || !name || !owner_is(owner, "Job"))
-		return 0;
+		return check_alone(d, err);
 	rc = owner_size(owner, &members, err);
 	if (rc == 0)
 		rc = members_left(owner, &members, err);

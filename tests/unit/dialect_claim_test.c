@@ -239,6 +239,13 @@ TEST(claims_that_make_no_sense_are_refused)
 		  "GpuClaim c: storage.cuFile is neither true nor false", 0 },
 		{ PLAIN CLAIM("{devices: {count: 1}, gangRef: g, gangMinMembers: 0}"),
 		  "GpuClaim c: gangMinMembers must be a whole number, 1 or more", 0 },
+		{ PLAIN CLAIM("{devices: {count: 1}, gangMinMembers: 4}"),
+		  "GpuClaim c: gangMinMembers is 4, but the pod is in no gang: give the claim a "
+		  "gangRef",
+		  0 },
+		{ "kind: Pod\nmetadata: {name: p, annotations: {gpu.scheduling/claim: ''}}\n"
+		  "spec: {containers: [{name: a}]}\n",
+		  "gpu.scheduling/claim is empty: name a GpuClaim", 0 },
 		{ LIMIT("nvidia.com/gpu: 4") CLAIM("{devices: {count: 2}}"),
 		  "GpuClaim c asks for 2 GPUs, but the limits of its containers for 4", 0 },
 		{ LIMIT("elasticgpu.io/gpu-core: 40") CLAIM("{devices: {count: 1}}"),
