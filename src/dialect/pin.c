@@ -282,8 +282,9 @@ static int check_asks(struct draft *d, const struct map_line *line, struct err *
 				       KEY_MAP " pins whole GPUs, but %s %s for MIG slices",
 				       d->asked_by, draft_ask_verb(d));
 	if (count < least_cards(d) || count > draft_cards(d))
-		return err_set(err, EINVAL, KEY_MAP " line %u gives %u GPUs, but %s %s for %u",
-			       line->line, count, d->asked_by, draft_ask_verb(d), draft_cards(d));
+		return err_set(err, EINVAL, KEY_MAP " line %u gives %u GPU%s, but %s %s for %u",
+			       line->line, count, count == 1 ? "" : "s", d->asked_by,
+			       draft_ask_verb(d), draft_cards(d));
 	return 0;
 }
 

@@ -38,7 +38,7 @@ static int check_decisions(const struct admission *a, struct err *err)
 		return 0;
 	return err_set(err, EINVAL,
 		       "annotation %s says what was decided: only the scheduler "
-		       "writes it, leave it %s; %s is none of the scheduler's accounts",
+		       "writes it, leave it %s; %s is no account that it may run as",
 		       key, json_get(a->old, "metadata", "annotations", key) ? "as it is" : "out",
 		       a->username);
 }

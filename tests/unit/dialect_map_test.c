@@ -332,7 +332,7 @@ TEST(maps_that_make_no_sense_are_refused_with_their_line)
 		  "gpu-scheduling-map line 1 names node beta, but the pod is bound to node alpha",
 		  0 },
 		{ LIMIT("0=alpha:0", "nvidia.com/gpu: 2"),
-		  "gpu-scheduling-map line 1 gives 1 GPUs, but the limits of its containers ask "
+		  "gpu-scheduling-map line 1 gives 1 GPU, but the limits of its containers ask "
 		  "for 2",
 		  0 },
 		{ LIMIT("0=alpha:0", "nvidia.com/mig-1g.10gb: 1"),
@@ -365,7 +365,7 @@ TEST(maps_that_make_no_sense_are_refused_with_their_line)
 		  "have no room together on its GPUs",
 		  0 },
 		{ PINNED("0=alpha:3", WHOLE("a", 1) "," SHARE("b", 30, 9)),
-		  "gpu-scheduling-map line 1 gives 1 GPUs, but the limits of its containers ask "
+		  "gpu-scheduling-map line 1 gives 1 GPU, but the limits of its containers ask "
 		  "for 2",
 		  0 },
 		{ PINNED("0=alpha:3,4", SHARE("b", 30, 9)),

@@ -105,8 +105,8 @@ TEST(a_refusal_says_why_in_the_words_of_the_api)
 	CHECK_INT(code, 403);
 	CHECK_STR(json_str(status, "message"), "annotation gpu.scheduling/allocated says what was "
 					       "decided: only the scheduler writes it, "
-					       "leave it out; alice is none of the "
-					       "scheduler's accounts");
+					       "leave it out; alice is no account "
+					       "that it may run as");
 	stage_done(&s);
 }
 
