@@ -18,6 +18,19 @@
  * who hold the room may never end, and others have waited too. */
 #define RESERVATION_TIMES 5
 
+/* Members that the engine has placed on what their victims will leave. */
+struct nomination {
+	struct scheduler *scheduler;
+	struct unit *unit;
+	VEC(struct victim *) victims; /* that are still there */
+	VEC(struct task *) tasks;
+	VEC(struct asked *) asked; /* what each of them asks for */
+	bool reserves;		   /* nobody is asked to go: it waits for them to end */
+	uint64_t since_ms;
+	uint64_t again_ms; /* it is looked at anew then */
+	struct nomination *next;
+};
+
 static void unlink_nomination(struct nomination *n)
 {
 	struct nomination **at = &n->scheduler->nominations;
@@ -179,7 +192,9 @@ void preempt_node(struct scheduler *s, uint32_t node)
 	}
 }
 
-void preempt_book_victims(const struct nomination *n)
+/* Books the victims beside who takes their place: as much of theirs as is left, so that
+ * nobody is given what they still use. */
+static void book_victims(const struct nomination *n)
 {
 	for (size_t i = 0; i < n->victims.len; i++) {
 		const struct victim *victim = n->victims.items[i];
@@ -196,7 +211,7 @@ static void give_up(struct nomination *n)
 
 	unlink_nomination(n);
 	unplace(n, &nodes);
-	preempt_book_victims(n);
+	book_victims(n);
 	while (n->victims.len) {
 		victim_spare(n->victims.items[n->victims.len - 1]);
 		forget_victim(n, n->victims.items[n->victims.len - 1]);
@@ -281,7 +296,8 @@ static bool is_any_flying(const struct scheduler *s, const struct proposal *want
 	return any;
 }
 
-void preempt_make_way(struct nomination *n)
+/* Room that is kept for somebody less important is not kept any more: it waits again. */
+static void make_way(struct nomination *n)
 {
 	struct scheduler *s = n->scheduler;
 	struct unit *unit = n->unit;
@@ -308,7 +324,7 @@ static int rearrange(struct nomination *n, const struct preemption *p,
 
 		rc = engine_place(s->engine, &specs[i], requests[i], &p->decisions[i], &number);
 	}
-	preempt_book_victims(n);
+	book_victims(n);
 	s->epoch++;
 	return rc;
 }
@@ -388,7 +404,7 @@ enum preempting preempt_carry_out(struct scheduler *s, const struct proposal *wa
 	if (is_any_flying(s, want, p, &other) || (other && want->reserves))
 		return PREEMPT_LATER;
 	if (other) {
-		preempt_make_way(other);
+		make_way(other);
 		return PREEMPT_AGAIN;
 	}
 	n = nomination_new(s, want);

@@ -7,7 +7,6 @@
 #include "kube/cache.h"
 #include "kube/object.h"
 #include "kube/views/pod.h"
-#include "scheduler/evict.h"
 #include "scheduler/preempt_private.h"
 #include "scheduler/residents.h"
 #include "wire/json.h"
@@ -20,72 +19,6 @@ static bool is_hopeless(const struct scheduler *s, uint64_t hash, int32_t priori
 	       s->hopeless.priority >= priority;
 }
 
-typedef VEC(struct pod *) pod_records;
-
-static int detach_members(struct nomination *n, pod_records *away)
-{
-	struct scheduler *s = n->scheduler;
-
-	if (vec_reserve(away, n->tasks.len) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < n->tasks.len; i++) {
-		uint32_t number = cluster_pod_find(s->cluster, n->tasks.items[i]->uid);
-
-		if (number != POD_NONE)
-			away->items[away->len++] = cluster_pod_detach(s->cluster, number);
-	}
-	return 0;
-}
-
-/* A pod of somebody else may have been booked in their place: then it is looked at anew. */
-static void attach_members(struct nomination *n, pod_records *away)
-{
-	struct cluster *c = n->scheduler->cluster;
-	uint32_t number;
-
-	while (away->len) {
-		struct pod *pod = away->items[--away->len];
-
-		if (cluster_pod_attach(c, pod, &number) == 0)
-			continue;
-		cluster_pod_discard(c, pod);
-		n->again_ms = 0;
-	}
-	vec_done(away);
-}
-
-/* Whether the request would fit if room were not kept for this one: its victims have all that is
- * theirs then. */
-static bool fits_without(struct nomination *n, const struct request *r)
-{
-	struct scheduler *s = n->scheduler;
-	pod_records away = { 0 };
-	struct decision d;
-
-	if (detach_members(n, &away) < 0)
-		return false;
-	preempt_book_victims(n);
-	bool fits = engine_decide(s->engine, r, &d) == FITS;
-
-	for (size_t i = 0; i < n->victims.len; i++)
-		pods_unbook(s, n->victims.items[i]->uid);
-	attach_members(n, &away);
-	preempt_book_victims(n);
-	return fits;
-}
-
-/* Who must not preempt need not heed either what is kept for those that are less important. */
-static enum preempting push_aside(struct scheduler *s, const struct request *r, int32_t priority)
-{
-	for (struct nomination *n = s->nominations; n; n = n->next) {
-		if (n->unit->item.priority >= priority || !fits_without(n, r))
-			continue;
-		preempt_make_way(n);
-		return PREEMPT_AGAIN;
-	}
-	return PREEMPT_NOBODY;
-}
-
 enum preempting preempt_for_task(struct scheduler *s, struct task *task, const struct wish *wish,
 				 bool reserve)
 {
@@ -94,10 +27,8 @@ enum preempting preempt_for_task(struct scheduler *s, struct task *task, const s
 	struct pod_spec spec;
 	struct proposal want = { reserve, &task->unit, &task, &spec, &request, 1 };
 
-	if (reserve && preempt_reserves(s))
+	if (reserve ? preempt_reserves(s) : !wish->preempts)
 		return PREEMPT_NOBODY;
-	if (!reserve && !wish->preempts)
-		return push_aside(s, request, wish->priority);
 	uint64_t hash = asked_hash(&s->asked, request);
 	int32_t priority = reserve ? PREEMPT_AWAITS : wish->priority;
 	int rc = -ENOENT;

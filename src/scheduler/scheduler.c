@@ -50,16 +50,33 @@ bool scheduler_is_ours(const struct scheduler *s, const char *scheduler_name)
 
 /* Time */
 
-static void tick(uv_timer_t *timer);
+static void tick(struct scheduler *s);
+
+static void timer_due(uv_timer_t *timer)
+{
+	tick(timer->data);
+}
 
 static void set_timer(struct scheduler *s, uint64_t ms)
 {
-	uv_timer_start(s->timer, tick, ms, 0);
+	uv_timer_start(s->timer, timer_due, ms, 0);
 }
 
+static void go_on(uv_idle_t *idle)
+{
+	uv_idle_stop(idle);
+	tick(idle->data);
+}
+
+/* A timer of 0 ms that is started by itself runs for ever in libuv before 1.45, and nothing is heard
+ * meanwhile: a turn that follows on another comes after the loop has looked around. */
 void scheduler_kick(struct scheduler *s)
 {
-	if (!s->freeing)
+	if (s->freeing)
+		return;
+	if (s->ticking)
+		uv_idle_start(s->idle, go_on);
+	else
 		set_timer(s, 0);
 }
 
@@ -92,12 +109,10 @@ static bool is_any_asked_to_go(const struct scheduler *s)
 {
 	struct map_entry entry;
 
-	for (uint32_t at = 0; map_next(&s->victims, &at, &entry);) {
-		const struct victim *victim = entry.value;
-
-		if (victim->writing)
-			return true;
-	}
+	for (uint32_t at = 0; map_next(&s->victims, &at, &entry);)
+		for (const struct victim *victim = entry.value; victim; victim = victim->twin)
+			if (victim->writing)
+				return true;
 	return false;
 }
 
@@ -149,11 +164,11 @@ static void give_turn(struct scheduler *s, uint64_t now)
 		pending_wake_item(s->pending, &unit->item, now);
 }
 
-static void tick(uv_timer_t *timer)
+static void tick(struct scheduler *s)
 {
-	struct scheduler *s = timer->data;
 	uint64_t now = now_ms(s), wait_ms = IDLE_MS;
 
+	s->ticking = true;
 	wake_up(s);
 	uint64_t due_ms = pending_tick(s->pending, now);
 	if (!s->active || s->draining)
@@ -163,7 +178,7 @@ static void tick(uv_timer_t *timer)
 		look_after_gangs(s, now);
 		give_turn(s, now);
 	}
-	set_timer(s, MIN(wait_ms, MIN(due_ms, turn_due_ms(s, now))));
+	set_timer(s, MAX(MIN(wait_ms, MIN(due_ms, turn_due_ms(s, now))), 1));
 	if (s->active && !s->draining)
 		cycle_run(s);
 	flights_tick(s, now);
@@ -171,6 +186,7 @@ static void tick(uv_timer_t *timer)
 	stalled_tick(s, now);
 	config_tick(s->config);
 	report_tick(s);
+	s->ticking = false;
 	check_drained(s, now);
 }
 
@@ -561,10 +577,12 @@ static int start(struct scheduler *s, struct err *err)
 		return rc;
 	s->caches = kube_caches_new(s->client);
 	s->timer = s->caches ? malloc(sizeof(*s->timer)) : NULL;
-	if (!s->timer)
+	s->idle = s->timer ? malloc(sizeof(*s->idle)) : NULL;
+	if (!s->idle)
 		return err_set(err, ENOMEM, "out of memory");
 	uv_timer_init(s->loop, s->timer);
-	s->timer->data = s;
+	uv_idle_init(s->loop, s->idle);
+	s->timer->data = s->idle->data = s;
 	rc = start_config(s, err);
 	if (rc == 0)
 		rc = start_engine(s, err);
@@ -632,7 +650,7 @@ void scheduler_drain(struct scheduler *s, uint32_t grace_ms, void (*drained)(voi
 	scheduler_kick(s);
 }
 
-static void free_timer(uv_handle_t *handle)
+static void free_handle(uv_handle_t *handle)
 {
 	free(handle);
 }
@@ -682,8 +700,12 @@ void scheduler_free(struct scheduler *s)
 	inventory_free(s->inventory); /* lends links to the engine */
 	strbuf_done(&s->refusal.message);
 	arena_done(&s->arena);
-	if (s->timer)
-		uv_close((uv_handle_t *)s->timer, free_timer);
+	if (s->idle) {
+		uv_close((uv_handle_t *)s->timer, free_handle);
+		uv_close((uv_handle_t *)s->idle, free_handle);
+	} else {
+		free(s->timer);
+	}
 	for (size_t i = 0; i < SCHEDULER_NAMES_MAX; i++)
 		free(s->names[i]);
 	free(s);

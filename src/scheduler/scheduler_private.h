@@ -123,6 +123,7 @@ struct scheduler {
 	uint64_t arrivals; /* so far, from ARRIVALS_BEGIN on */
 	uint64_t reserve_after_ms, collect_ms, lead_ms;
 	uv_timer_t *timer; /* frees itself */
+	uv_idle_t *idle;   /* likewise; of both there is none or both */
 	struct flight *paused, *spare;
 	uint32_t flights, spares;
 	VEC(char *) closed; /* names of nodes: closed.h */
@@ -134,7 +135,7 @@ struct scheduler {
 	struct task *untold_later; /* likewise those with other figures, in no order */
 	uint64_t later_ms;	   /* when the first of these is due */
 	uint32_t telling;	   /* writes of status on their way */
-	bool leading, active, draining, freeing;
+	bool leading, active, draining, freeing, ticking;
 	bool stalled; /* it leads and cannot begin: stalled.h */
 	void (*drained)(void *context);
 	void *drained_context;

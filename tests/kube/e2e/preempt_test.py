@@ -322,27 +322,6 @@ def who_cannot_preempt_is_told_of_every_node():
         equal(message.count("preemption: "), 1, message)
 
 
-@test
-def what_is_kept_for_the_less_important_is_not_kept_from_who_must_not_preempt():
-    with scene():
-        notes = {"kubelet.test/stop-seconds": "20"}
-        make_pod("half", gpus=4, nodeSelector={HOST: "gpu-0"}, annotations=notes)
-        for name in NODES[1:]:
-            make_pod(f"on-{name}", gpus=8, priorityClassName="high", nodeSelector={HOST: name})
-        for name in ("half", "on-gpu-1", "on-gpu-2"):
-            wait_bound(name)
-        make_pod("urgent", gpus=8, priorityClassName="middle")
-        wait_nominated("urgent", "gpu-0")
-        # What the victim still has nobody gets.
-        make_pod("wide", gpus=6, priorityClassName="meek")
-        wait_message("wide", "preemption: not eligible due to preemptionPolicy=Never.")
-        equal(get_pod("urgent")["status"].get("nominatedNodeName"), "gpu-0")
-        make_pod("meek", gpus=4, priorityClassName="meek")
-        equal(wait_bound("meek")["spec"]["nodeName"], "gpu-0")
-        check(get_pod("half"), "half was gone too early to tell")
-        unbound("urgent")
-
-
 def set_cordon(name, cordoned):
     """Nothing is to be placed on the node, or something may be again."""
     body = {"spec": {"unschedulable": cordoned or None}}

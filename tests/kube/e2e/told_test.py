@@ -23,6 +23,7 @@ from harness.scheduler import (  # noqa: E402
     create,
     delete_pod,
     delete_pods,
+    entries,
     get_pod,
     install_kinds,
     make_pod,
@@ -42,6 +43,7 @@ def behind(script):
         with Scheduler(kubeconfig=proxy.kubeconfig) as scheduler:
             yield scheduler
             delete_pods()
+            eventually(lambda: not entries(), "nothing is locked for the next one")
 
 
 @test
