@@ -34,7 +34,7 @@ static void cannot_start(struct scheduler *s, struct task *task, int rc, const s
 {
 	task_unassume(s, task);
 	if (rc == -E2BIG) {
-		refuse_wrong(s, task, rc, err);
+		refuse_wrong(s, task, rc, err, false);
 		return;
 	}
 	report_waits(s, task, err->text, rc == -ENOMEM);
@@ -178,11 +178,14 @@ static bool is_taken(struct scheduler *s, struct task *task)
 	return true;
 }
 
-/* A node or GPU of its line that is not there may come; its siblings have other lines. */
-static void wrong_index(struct scheduler *s, struct task *task, int rc, const struct wish *wish)
+/* A node or GPU of its line that is not there may come; its siblings have other lines.  One for
+ * whom there is no line has the index behind the last: it is the first to move up. */
+static bool wrong_index(struct scheduler *s, struct task *task, int rc, const struct wish *wish)
 {
-	if (rc != -ENOENT || task_take_index(s, task, wish) < 0)
-		task_drop_index(s, task);
+	if ((rc == -ENOENT || rc == -ENOSPC) && task_take_index(s, task, wish) == 0)
+		return wish->index_chosen;
+	task_drop_index(s, task);
+	return false;
 }
 
 static void decide_task(struct scheduler *s, struct task *task)
@@ -203,8 +206,7 @@ static void decide_task(struct scheduler *s, struct task *task)
 	}
 	if (rc < 0) {
 		meters_wrong(s->meters, rc == -ENOMEM ? METERS_ERROR : METERS_UNSCHEDULABLE);
-		wrong_index(s, task, rc, &wish);
-		refuse_wrong(s, task, rc, &err);
+		refuse_wrong(s, task, rc, &err, wrong_index(s, task, rc, &wish));
 		return;
 	}
 	task->unit.item.priority = wish.priority;

@@ -63,12 +63,11 @@ bool indexes_taken(const struct indexes *set, const char *workload, uint32_t ind
 	return first && (first->next || !reader || strcmp(first->uid, reader) != 0);
 }
 
-bool indexes_wanted(const struct indexes *set, const char *workload, uint32_t index,
-		    const char *uid)
+uint32_t indexes_of(const struct indexes *set, const char *workload, const char *uid)
 {
 	const struct index_entry *e = entry_of(set, uid);
 
-	return !e || (e->index >= index && strcmp(workload_of(e), workload) == 0);
+	return e && strcmp(workload_of(e), workload) == 0 ? e->index : INDEXES_NONE;
 }
 
 static struct index_entry *entry_new(const char *workload, uint32_t index, const char *uid)
@@ -124,12 +123,6 @@ static int add(struct indexes *set, struct index_entry *e)
 	return -ENOMEM;
 }
 
-static void tell(const struct indexes *set, const struct index_entry *e)
-{
-	if (set->moved)
-		set->moved(set->context, workload_of(e), e->index);
-}
-
 int indexes_take(struct indexes *set, const char *workload, uint32_t index, const char *uid)
 {
 	const struct index_entry *had = entry_of(set, uid);
@@ -143,8 +136,6 @@ int indexes_take(struct indexes *set, const char *workload, uint32_t index, cons
 		free(e);
 		return -ENOMEM;
 	}
-	if (indexes_taken(set, workload, index, uid))
-		tell(set, e);
 	return 0;
 }
 
@@ -156,6 +147,7 @@ void indexes_drop(struct indexes *set, const char *uid)
 		return;
 	map_del(&set->by_uid, e->uid, strlen(e->uid));
 	unlink_key(set, e);
-	tell(set, e);
+	if (set->freed)
+		set->freed(set->context, workload_of(e), e->index);
 	free(e);
 }

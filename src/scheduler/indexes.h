@@ -13,12 +13,13 @@
 
 #include "base/map.h"
 
+#define INDEXES_NONE UINT32_MAX
+
 struct indexes {
 	struct map by_key; /* "index workload" -> the first of those that have it */
 	struct map by_uid; /* -> struct index_entry */
-	/* May be NULL.  A pod has the index no more, or two have it now: what others of the
-	 * workload chose may not be what they would choose now. */
-	void (*moved)(void *context, const char *workload, uint32_t index);
+	/* May be NULL.  A pod has the index no more. */
+	void (*freed)(void *context, const char *workload, uint32_t index);
 	void *context;
 };
 
@@ -33,9 +34,7 @@ void indexes_drop(struct indexes *set, const char *uid);
 /* Whether a pod other than `reader` (NULL: any pod) has it. */
 bool indexes_taken(const struct indexes *set, const char *workload, uint32_t index,
 		   const char *reader);
-/* Whether the pod would look at that index before it chose its own, or that is its own: also if
- * it has none. */
-bool indexes_wanted(const struct indexes *set, const char *workload, uint32_t index,
-		    const char *uid);
+/* The pod's index of that workload, or INDEXES_NONE. */
+uint32_t indexes_of(const struct indexes *set, const char *workload, const char *uid);
 
 #endif

@@ -254,7 +254,7 @@ int lookup_new(const struct lookup_options *options, struct lookup **ret, struct
 						   .promised = promised,
 						   .owners_come = true };
 	indexes_init(&lookup->indexes, options->seed);
-	lookup->indexes.moved = options->index_moved;
+	lookup->indexes.freed = options->index_freed;
 	lookup->indexes.context = options->context;
 	for (size_t i = 0; i < ARRAY_SIZE(sources) && rc == 0; i++)
 		rc = add_shelf(lookup, i, err);
@@ -318,7 +318,12 @@ int lookup_take_index(struct lookup *lookup, const char *workload, uint32_t inde
 
 int lookup_take_locked(struct lookup *lookup, const char *map, uint32_t index, const char *uid)
 {
-	return indexes_take(&lookup->indexes, map, index, uid);
+	const struct lookup_options *options = &lookup->options;
+	int rc = indexes_take(&lookup->indexes, map, index, uid);
+
+	if (options->index_lost && indexes_taken(&lookup->indexes, map, index, uid))
+		options->index_lost(options->context, map, index);
+	return rc;
 }
 
 void lookup_drop_index(struct lookup *lookup, const char *uid)
@@ -326,10 +331,9 @@ void lookup_drop_index(struct lookup *lookup, const char *uid)
 	indexes_drop(&lookup->indexes, uid);
 }
 
-bool lookup_wants_index(const struct lookup *lookup, const char *map, uint32_t index,
-			const char *uid)
+uint32_t lookup_index_of(const struct lookup *lookup, const char *map, const char *uid)
 {
-	return indexes_wanted(&lookup->indexes, map, index, uid);
+	return indexes_of(&lookup->indexes, map, uid);
 }
 
 const struct kube_object *lookup_claim(const struct lookup *lookup, const char *namespace,

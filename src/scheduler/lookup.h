@@ -32,9 +32,10 @@ struct lookup_options {
 	/* An object of that kind came, changed or went: pods that name it are read again.
 	 * `kind` is "GpuClaim", "Job", "PersistentVolume" (storage_has()) ... */
 	void (*changed)(void *context, const char *kind, const char *namespace, const char *name);
-	/* May be NULL.  An index of the map is free, or two pods have it: those of whom
-	 * lookup_wants_index() says so are read again. */
-	void (*index_moved)(void *context, const char *map, uint32_t index);
+	/* May be NULL.  The index is free: one that has a later one of the map may have it.  Or
+	 * somebody else's lock gives it to another pod than the one that has chosen it. */
+	void (*index_freed)(void *context, const char *map, uint32_t index);
+	void (*index_lost)(void *context, const char *map, uint32_t index);
 	void *context;
 };
 
@@ -61,9 +62,8 @@ void lookup_drop_index(struct lookup *lookup, const char *uid);
 void lookup_map_name(const char *workload, char ret[LOOKUP_MAP_MAX]);
 /* The same for a pod of which there is only its lock. */
 int lookup_take_locked(struct lookup *lookup, const char *map, uint32_t index, const char *uid);
-/* Whether another reading might have the pod choose that index, or another than that. */
-bool lookup_wants_index(const struct lookup *lookup, const char *map, uint32_t index,
-			const char *uid);
+/* The pod's index of the map, or INDEXES_NONE. */
+uint32_t lookup_index_of(const struct lookup *lookup, const char *map, const char *uid);
 
 /* The claim's record in its cache, or NULL. */
 const struct kube_object *lookup_claim(const struct lookup *lookup, const char *namespace,

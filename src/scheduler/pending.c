@@ -550,6 +550,17 @@ void pending_event(struct pending *q, enum pending_wake wake, uint64_t now_ms,
 	}
 }
 
+void pending_each(const struct pending *q, enum pending_wake wake,
+		  void (*each)(void *context, struct pending_item *item), void *context)
+{
+	for (uint32_t kind = 0; kind < WAKES; kind++) {
+		const struct class_list *list = &q->waiting[kind];
+
+		for (uint32_t i = 0; (uint32_t)wake & 1u << kind && i < list->len; i++)
+			each(context, list->classes[i]->parked.items[0].ptr);
+	}
+}
+
 uint64_t pending_tick(struct pending *q, uint64_t now_ms)
 {
 	uint64_t next_ms = UINT64_MAX;

@@ -39,7 +39,9 @@ enum pending_wake {
 	WAKE_SELF = 1 << 6,	/* the pod itself changed */
 	WAKE_LOCK = 1 << 7,	/* an entry of somebody else is gone */
 	WAKE_CONFIG = 1 << 8,
-	WAKE_INDEX = 1 << 9, /* an index of a map is free, or another has it too: for pods only */
+	WAKE_INDEX =
+		1 << 9, /* an index of a map is free, or another has it too: for pods only, and
+				one at a time (pending_each()) */
 	WAKE_ALL = (1 << 10) - 1,
 };
 #define WAKES 10
@@ -120,6 +122,10 @@ void pending_wake_item(struct pending *q, struct pending_item *item, uint64_t no
  * is. */
 void pending_event(struct pending *q, enum pending_wake wake, uint64_t now_ms,
 		   bool (*helps)(void *context, struct pending_item *item), void *context);
+
+/* The first of each class that waits for such an event.  It must leave the queue as it is. */
+void pending_each(const struct pending *q, enum pending_wake wake,
+		  void (*each)(void *context, struct pending_item *item), void *context);
 
 /* Moves what is due; returns in how many ms the next one is (UINT64_MAX: never). */
 uint64_t pending_tick(struct pending *q, uint64_t now_ms);

@@ -19,6 +19,7 @@ int task_read(struct scheduler *s, struct task *task, struct wish *ret, const ch
 	struct json_doc *doc CLEANUP(json_doc_freep) = NULL;
 	struct pod_source source;
 
+	*ret = (struct wish){ .index = WISH_INDEX_NONE };
 	if (!pod || strcmp(pod->uid, task->uid) != 0)
 		return err_set(err, ENOENT, "%s", "");
 	if (kube_object_parse(pod, &doc) < 0)

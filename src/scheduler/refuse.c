@@ -167,11 +167,12 @@ void refuse_request(struct scheduler *s, struct task *task, const struct wish *w
 
 /* A pod that is wrong in itself, or names what is not there: what can mend it is some object,
  * a node, or the pod.  Others' comings and goings do not, unless they have what it lacks. */
-void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err)
+void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err,
+		  bool index_chosen)
 {
 	uint32_t wakes = WAKES_WRONG;
 
-	if (rc == -ENOSPC || rc == -ENOENT)
+	if (index_chosen)
 		wakes |= WAKE_INDEX;
 	if (rc == -E2BIG) /* it is booked and taken back, which frees volumes too */
 		wakes &= ~(uint32_t)WAKE_VOLUME;

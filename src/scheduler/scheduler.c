@@ -22,6 +22,7 @@
 #include "scheduler/closed.h"
 #include "scheduler/config.h"
 #include "scheduler/evict.h"
+#include "scheduler/indexes.h"
 #include "scheduler/inventory.h"
 #include "scheduler/lookup.h"
 #include "scheduler/meters.h"
@@ -250,28 +251,52 @@ static void object_changed(void *context, const char *kind, const char *namespac
 	scheduler_kick(s);
 }
 
-/* An index of a map. */
+/* An index of a map, and who of those that wait should look at it: of the later ones the last,
+ * so that what it has had concerns nobody; or who has just this. */
 struct line {
 	const struct lookup *lookup;
 	const char *map;
 	uint32_t index;
+	bool later;
+	struct task *who;
+	uint32_t has;
 };
 
-static bool wants_line(void *context, struct pending_item *item)
+static void find_who(void *context, struct pending_item *item)
 {
-	const struct line *line = context;
+	struct line *line = context;
+	struct task *task = task_of(unit_of(item));
+	uint32_t has = lookup_index_of(line->lookup, line->map, task->uid);
 
-	return lookup_wants_index(line->lookup, line->map, line->index,
-				  task_of(unit_of(item))->uid);
+	if (has == INDEXES_NONE || (line->later ? has <= line->index : has != line->index))
+		return;
+	if (!line->who || has > line->has) {
+		line->who = task;
+		line->has = has;
+	}
 }
 
-static void index_moved(void *context, const char *map, uint32_t index)
+static void wake_who(struct scheduler *s, struct line *line)
+{
+	pending_each(s->pending, WAKE_INDEX, find_who, line);
+	if (!line->who)
+		return;
+	pending_wake_item(s->pending, &line->who->unit.item, now_ms(s));
+	scheduler_kick(s);
+}
+
+static void index_freed(void *context, const char *map, uint32_t index)
 {
 	struct scheduler *s = context;
-	struct line line = { s->lookup, map, index };
 
-	pending_event(s->pending, WAKE_INDEX, now_ms(s), wants_line, &line);
-	scheduler_kick(s);
+	wake_who(s, &(struct line){ s->lookup, map, index, true, NULL, 0 });
+}
+
+static void index_lost(void *context, const char *map, uint32_t index)
+{
+	struct scheduler *s = context;
+
+	wake_who(s, &(struct line){ s->lookup, map, index, false, NULL, 0 });
 }
 
 static const struct kube_object *find_pod(void *context, const char *namespace, const char *name)
@@ -486,7 +511,8 @@ static int start_caches(struct scheduler *s, struct err *err)
 					 .log = s->log,
 					 .seed = rng_next(&s->rng),
 					 .changed = object_changed,
-					 .index_moved = index_moved,
+					 .index_freed = index_freed,
+					 .index_lost = index_lost,
 					 .context = s };
 	struct claims_options claims = { .client = s->client,
 					 .clock = s->clock,

@@ -213,7 +213,8 @@ void task_unassume(struct scheduler *s, struct task *task);
 struct pending_item *task_item(struct task *task);
 
 /* refuse.c */
-void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err);
+void refuse_wrong(struct scheduler *s, struct task *task, int rc, const struct err *err,
+		  bool index_chosen);
 /* There is no room, and nobody can be evicted for it. */
 void refuse_request(struct scheduler *s, struct task *task, const struct wish *wish);
 /* `r`: what all of them ask for, or NULL; `by_verdict`: nodes, if it is for room that it waits, and

@@ -22,10 +22,10 @@ from harness.scene import (  # noqa: E402
     hold_nothing,
     make_claim,
     make_owner,
+    metric,
     nodes_of,
     play,
     scene,
-    the_scheduler,
     unbound,
     wait_claim,
 )
@@ -365,13 +365,6 @@ def a_member_that_is_gated_or_wrong_is_waited_for():
         equal(ADMIN.request("PATCH", path, patch, kind).code, 200)
         equal(len(nodes_of("held-0", "held-1")), 2)
         delete_all(GROUPS)
-
-
-def metric(name, word=""):
-    """The sum of the series of that metric whose labels have the word."""
-    lines = the_scheduler().get("/metrics")[1].splitlines()
-    lines = [l for l in lines if l.startswith((name + "{", name + " "))]
-    return sum(float(line.split()[-1]) for line in lines if word in line.lower())
 
 
 def patches():

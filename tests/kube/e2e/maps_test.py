@@ -21,6 +21,7 @@ from harness.scene import (  # noqa: E402
     extra_node,
     make_claim,
     make_owner,
+    metric,
     play,
     report,
     scene,
@@ -132,6 +133,27 @@ def a_busy_line_of_a_deployment_stops_one_pod_and_not_its_siblings():
         delete_pod("busy-0")
         equal(place(waits), ("gpu-0", [0]))
         unbound("serve-5d9c-ddddd")
+
+
+@test
+def a_line_that_is_free_concerns_one_of_those_that_wait():
+    count = 40
+    with scene():
+        make_pod("full", gpus=8, nodeSelector={"kubernetes.io/hostname": "gpu-0"})
+        wait_bound("full")
+        for number in range(count):
+            claimed(f"lost-{number}", "missing")
+        names = [f"serve-5d9c-b{number:04}" for number in range(count)]
+        serve("".join(f"{n}=gpu-0:{n % 8}\n" for n in range(count)), names)
+        for name in names:
+            wait_message(name, "requested GPU ids were in use")
+        before = metric("gpu_scheduler_pod_readings_total")
+        for name in names:
+            delete_pod(name)
+            eventually(lambda one=name: get_pod(one) is None, f"{name} is gone")
+        read = metric("gpu_scheduler_pod_readings_total") - before
+        print(f"# {read:.0f} readings when {count} lines became free one by one")
+        check(read <= 8 * count, f"{read} readings")
 
 
 @test

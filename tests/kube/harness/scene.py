@@ -296,6 +296,13 @@ def the_scheduler():
     return RUNNING[0]
 
 
+def metric(name, word=""):
+    """The sum of the series of that metric whose labels have the word."""
+    lines = the_scheduler().get("/metrics")[1].splitlines()
+    lines = [l for l in lines if l.startswith((name + "{", name + " "))]
+    return sum(float(line.split()[-1]) for line in lines if word in line.lower())
+
+
 def play(*options, prepare=None, **kwargs):
     """Run the tests of the file with one scheduler; the exit status."""
 
