@@ -19,6 +19,12 @@ struct volume_binding {
 	void *context;
 };
 
+/* What stands for a lock, taken or asked for. */
+struct lock {
+	const char *whose;
+	bool is_awaited; /* flight_await_fence() came while the flight had it */
+};
+
 static struct engine *engine;
 static struct scheduler scheduler;
 static struct box boxes[MEMBERS];
@@ -26,6 +32,7 @@ static uint32_t nodes[MEMBERS];
 static struct task tasks[MEMBERS];
 static struct flight flights[MEMBERS];
 static struct lock_entry some_gpus;
+static struct lock their_locks[MEMBERS];
 static struct volume_binding volumes[MEMBERS];
 static char seen[SEEN_MAX];
 static uint32_t stranger_on; /* GPUs of the first node */
@@ -44,16 +51,22 @@ static void note(const char *what, const char *whose)
 void flight_lock(struct flight *f)
 {
 	f->stage = FLIGHT_LOCKING;
+	f->lock = &their_locks[f->task->name[0] - 'a'];
 	note("lock", f->task->name);
 }
 
 void flight_await_fence(struct flight *f)
 {
-	(void)f;
+	if (f->lock)
+		f->lock->is_awaited = true;
 }
 
+/* Like the real one, it gives up by itself a lock that it still has. */
 void flight_abort(struct flight *f)
 {
+	flight_await_fence(f);
+	if (f->lock)
+		locks_release(f->scheduler->locks, &f->lock, 1);
 	note("abort", f->task->name);
 	flight_leave_ring(f);
 	f->task->flight = NULL;
@@ -69,11 +82,21 @@ bool flight_is_cached(const struct flight *f)
 	return f < flights || f >= flights + MEMBERS || !is_changed[f - flights];
 }
 
+/* Those of one call are noted together: "release a b". */
 void locks_release(struct locks *locks, struct lock **list, uint32_t locks_count)
 {
+	char whose[2 * MEMBERS + 1] = "";
+
 	(void)locks;
-	(void)list;
-	(void)locks_count;
+	for (uint32_t i = 0; i < locks_count; i++) {
+		size_t len = strlen(whose);
+
+		CHECK(list[i]->is_awaited);
+		if (!quiet)
+			snprintf(whose + len, sizeof(whose) - len, "%s%s", len ? " " : "",
+				 list[i]->whose);
+	}
+	note("release", whose);
 }
 
 void report_waits(struct scheduler *s, struct task *task, const char *why, bool is_error)
@@ -141,6 +164,7 @@ static void begin(void)
 		f->node = places[i];
 		f->entry = &some_gpus;
 		tasks[i].flight = f;
+		their_locks[i] = (struct lock){ .whose = names[i] };
 		is_changed[i] = false;
 		if (i)
 			flight_join(&flights[i - 1], f);
@@ -232,7 +256,8 @@ TEST(of_a_gang_that_lacks_a_volume_nobody_is_bound_and_all_are_told)
 	bring_volumes(0, true);
 	seen[0] = '\0';
 	bring_volumes(2, false);
-	CHECK_SEEN("abort a, a its gang lacks volumes of c: there is no disk, later a, "
+	CHECK_SEEN("release c a b, "
+		   "abort a, a its gang lacks volumes of c: there is no disk, later a, "
 		   "abort b, b its gang lacks volumes of c: there is no disk, later b, "
 		   "abort c, c its gang lacks volumes of c: there is no disk, later c");
 	end();
@@ -247,8 +272,29 @@ TEST(one_that_is_alone_is_told_of_its_own_volumes)
 	flight_locked(&flights[1]);
 	CHECK_SEEN("lock b, volumes b");
 	bring_volumes(1, false);
-	CHECK_SEEN("abort b, b there is no disk, later b");
+	CHECK_SEEN("release b, abort b, b there is no disk, later b");
 	CHECK(flights[0].peer == &flights[2] && flights[2].peer == &flights[0]);
+	end();
+}
+
+TEST(a_gang_gives_up_its_locks_together_before_one_is_given_up)
+{
+	begin();
+	start_and_lock();
+	flight_abort_ring(&flights[1], false);
+	CHECK_SEEN("release b c a, abort c, again c, abort a, again a, abort b, again b");
+	end();
+}
+
+TEST(one_that_is_alone_gives_up_its_own_lock)
+{
+	begin();
+	start_and_lock();
+	flight_leave_ring(&flights[1]);
+	flight_abort_ring(&flights[1], false);
+	CHECK_SEEN("release b, abort b, again b");
+	CHECK(flights[0].lock && flights[2].lock);
+	CHECK(!their_locks[0].is_awaited && !their_locks[2].is_awaited);
 	end();
 }
 
@@ -265,7 +311,7 @@ TEST(of_a_gang_that_has_lost_a_node_nobody_is_bound)
 	begin();
 	start_and_lock();
 	cluster_node_remove(engine_cluster(engine), nodes[1]);
-	check_spoilt("abort c, later c, abort a, later a, abort b, later b");
+	check_spoilt("release b c a, abort c, later c, abort a, later a, abort b, later b");
 }
 
 TEST(a_node_that_has_come_back_is_another)
@@ -274,7 +320,7 @@ TEST(a_node_that_has_come_back_is_another)
 	start_and_lock();
 	cluster_node_remove(engine_cluster(engine), nodes[1]);
 	nodes[1] = box_add(engine, &boxes[1]);
-	check_spoilt("abort c, later c, abort a, later a, abort b, later b");
+	check_spoilt("release b c a, abort c, later c, abort a, later a, abort b, later b");
 }
 
 TEST(nobody_is_bound_to_a_gpu_that_is_not_healthy_any_more)
@@ -282,7 +328,7 @@ TEST(nobody_is_bound_to_a_gpu_that_is_not_healthy_any_more)
 	begin();
 	start_and_lock();
 	cluster_gpu_health(engine_cluster(engine), nodes[1], 1, false);
-	check_spoilt("abort c, later c, abort a, later a, abort b, later b");
+	check_spoilt("release b c a, abort c, later c, abort a, later a, abort b, later b");
 }
 
 TEST(nobody_is_bound_by_indexes_of_before)
@@ -293,7 +339,7 @@ TEST(nobody_is_bound_by_indexes_of_before)
 	boxes[1].gpus[2].uuid = "n1-1";
 	boxes[1].gpus[1].uuid = "new";
 	box_change(engine, nodes[1], &boxes[1]);
-	check_spoilt("abort c, later c, abort a, later a, abort b, later b");
+	check_spoilt("release b c a, abort c, later c, abort a, later a, abort b, later b");
 }
 
 TEST(nobody_is_bound_to_a_gpu_that_another_uses)
@@ -301,7 +347,7 @@ TEST(nobody_is_bound_to_a_gpu_that_another_uses)
 	begin();
 	start_and_lock();
 	stranger_on = 2;
-	check_spoilt("abort b, later b, abort c, later c, abort a, later a");
+	check_spoilt("release a b c, abort b, later b, abort c, later c, abort a, later a");
 }
 
 TEST(of_a_gang_with_a_pod_that_has_changed_nobody_is_bound_and_all_go_again)
@@ -309,7 +355,7 @@ TEST(of_a_gang_with_a_pod_that_has_changed_nobody_is_bound_and_all_go_again)
 	begin();
 	start_and_lock();
 	is_changed[1] = true;
-	check_spoilt("abort c, again c, abort a, again a, abort b, again b");
+	check_spoilt("release b c a, abort c, again c, abort a, again a, abort b, again b");
 }
 
 TEST(one_that_another_has_bound_is_not_looked_at)
@@ -344,8 +390,8 @@ TEST(a_gang_may_be_large)
 			flight_locked(&many[i]);
 		if (round)
 			flight_abort_ring(&many[0], false);
-		/* Locked and bound; locked, given up and waiting again. */
-		CHECK_INT(count, round ? 3 * MANY : 2 * MANY);
+		/* Locked and bound; locked, released in one go, given up and waiting again. */
+		CHECK_INT(count, round ? 3 * MANY + 1 : 2 * MANY);
 		count = 0;
 	}
 	free(many);
