@@ -298,6 +298,42 @@ TEST(one_that_is_alone_gives_up_its_own_lock)
 	end();
 }
 
+TEST(a_lock_that_is_being_taken_is_given_up_with_those_that_are_held)
+{
+	begin();
+	flight_start(&flights[0]);
+	flight_locked(&flights[0]);
+	CHECK_SEEN("lock a, lock b, lock c");
+	flights[1].lock = NULL; /* another was faster */
+	flight_abort_ring(&flights[1], false);
+	CHECK_SEEN("release c a, abort c, again c, abort a, again a, abort b, again b");
+	end();
+}
+
+TEST(who_needs_no_gpu_has_no_lock_to_give_up)
+{
+	begin();
+	flights[1].entry = NULL;
+	flight_start(&flights[0]);
+	CHECK_SEEN("lock a, lock c");
+	flight_abort_ring(&flights[1], false);
+	CHECK_SEEN("release c a, abort c, again c, abort a, again a, abort b, again b");
+	end();
+}
+
+TEST(where_nobody_has_a_lock_none_is_given_up)
+{
+	begin();
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		flights[i].entry = NULL;
+	flights[0].volumes = &volumes[0];
+	flight_start(&flights[0]);
+	CHECK_SEEN("volumes a");
+	flight_abort_ring(&flights[0], false);
+	CHECK_SEEN("abort b, again b, abort c, again c, abort a, again a");
+	end();
+}
+
 /* What has changed of the second member, or of its node, while its gang was being locked. */
 static void check_spoilt(const char *expected)
 {
