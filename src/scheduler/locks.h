@@ -45,7 +45,8 @@ enum lock_outcome {
 	LOCK_BUSY,    /* another entry of this very pod is there (of another scheduler, or of
 		       * one that died): wait until it is gone */
 	LOCK_CLOSED,  /* nothing can be taken on that node, until locks_can_take() */
-	LOCK_REFUSED, /* the server will not have it: forbidden, namespace missing */
+	LOCK_REFUSED, /* the server will not have it: forbidden, namespace missing, or the mode is
+		       * not on record any more */
 };
 
 /* What the caches know of the pod that an entry is of. */

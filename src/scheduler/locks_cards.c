@@ -112,6 +112,10 @@ bool cards_prepare(struct lock *lock)
 {
 	bool ready = true;
 
+	if (!lock->locks->ready) {
+		lock_finish(lock, LOCK_REFUSED, locks_why_not(lock->locks));
+		return false;
+	}
 	for (uint32_t i = 0; i < LOCKS_CARDS_MAX; i++) {
 		enum readiness readiness = look_at(lock, i);
 

@@ -343,6 +343,8 @@ void cell_flush(struct cell *cell)
 		flush_card(cell, &plan);
 		return;
 	}
+	if (!cell->locks->ready)
+		fail_waiting(cell, LOCK_REFUSED, locks_why_not(cell->locks));
 	if (link_is_empty(&cell->waiting) && !cell->must_drop)
 		return;
 	plan_make(&plan, cell);

@@ -32,19 +32,34 @@ static void mode_set(struct locks *locks, const struct json *lease, const char *
 	snprintf(mode->version, sizeof(mode->version), "%s", version ? version : "");
 }
 
-/* What waited for it: everything. */
-static void mode_ready(struct locks *locks)
+static void touch_all(struct locks *locks)
 {
 	struct map_entry entry;
 
+	for (uint32_t at = 0; map_next(&locks->cells, &at, &entry);)
+		cell_touch(entry.value);
+}
+
+/* What waited for it: everything. */
+static void mode_ready(struct locks *locks)
+{
 	locks->trouble[0] = '\0';
 	if (locks->ready)
 		return;
 	locks->ready = true;
-	for (uint32_t at = 0; map_next(&locks->cells, &at, &entry);)
-		cell_touch(entry.value);
+	touch_all(locks);
 	if (locks->options.ready)
 		locks->options.ready(locks->options.context);
+}
+
+/* Nobody knows for how long: who wants a lock does not wait for it. */
+static void mode_unready(struct locks *locks)
+{
+	if (!locks->ready)
+		return;
+	locks->ready = false;
+	touch_all(locks);
+	cards_look(locks);
 }
 
 static bool is_of_other_mode(const struct locks *locks, const char *name)
@@ -79,7 +94,7 @@ static void mode_wrong(struct locks *locks, uint32_t locked)
 	struct locks_mode_lease *mode = &locks->mode;
 	char why[256];
 
-	locks->ready = false;
+	mode_unready(locks);
 	if (mode->told)
 		return;
 	mode->told = true;
@@ -169,7 +184,7 @@ void mode_look(struct locks *locks)
 		mode_ready(locks);
 		return;
 	}
-	locks->ready = false;
+	mode_unready(locks);
 	uint32_t locked = count_locked(locks);
 	if (locked)
 		mode_wrong(locks, locked);

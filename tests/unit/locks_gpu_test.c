@@ -221,6 +221,19 @@ TEST(a_bound_pod_without_entries_gets_one_for_each_card)
 	stage_close();
 }
 
+TEST(who_waits_for_the_leases_of_a_node_is_told_when_the_mode_cannot_be_recorded_any_more)
+{
+	stage_open(LOCKS_BY_GPU);
+	fake.fault = FAKE_TERMINATING;
+	struct taken *a = stage_take("n1", "a", "GPU-0");
+	stage_until(&fake.lines, "POST gpu-n1-0 ");
+	CHECK(!a->done);
+	fake_remove(fake_lease("lock-mode"));
+	stage_wait(a);
+	CHECK_INT(a->outcome, LOCK_REFUSED);
+	stage_close();
+}
+
 TEST(a_card_that_nobody_knows_cannot_be_locked)
 {
 	open_with_cards();

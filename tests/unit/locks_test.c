@@ -679,6 +679,25 @@ TEST(what_is_dead_goes_while_the_mode_cannot_be_recorded)
 	stage_close();
 }
 
+TEST(who_waits_to_lock_is_told_when_the_mode_cannot_be_recorded_any_more)
+{
+	stage_open(LOCKS_BY_NODE);
+	struct taken *a = stage_take("n1", "a", "GPU-0");
+	stage_wait(a);
+	/* The first one cannot be fenced, and the second waits for it to go. */
+	fake.forbidden_pods = true;
+	locks_release(stage.locks, &a->lock, 1);
+	struct taken *again = stage_take("n1", "a", "GPU-1");
+	stage_until(&fake.lines, "PATCH a ");
+	CHECK(!again->done);
+	fake.fault = FAKE_TERMINATING;
+	fake_remove(fake_lease("lock-mode"));
+	stage_wait(again);
+	CHECK_INT(again->outcome, LOCK_REFUSED);
+	CHECK(*again->why);
+	stage_close();
+}
+
 TEST(a_take_that_is_given_up_while_on_its_way_leaves_nothing)
 {
 	stage_open(LOCKS_BY_NODE);
