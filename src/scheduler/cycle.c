@@ -196,6 +196,8 @@ static void decide_task(struct scheduler *s, struct task *task)
 
 	arena_reset(&s->arena);
 	int rc = task_read(s, task, &wish, &version, &err);
+	if (rc < 0 ? rc != -ENOMEM : !wish.gang.name)
+		task_set_unsorted(&s->tasks, task, false);
 	if (preempt_keeps(s, task, rc == 0 && !wish.gang.name ? &wish.request : NULL)) {
 		wish_release(s->cluster, &wish);
 		return;

@@ -143,6 +143,7 @@ static bool read_member(struct muster *m, struct task *task)
 		/* It belongs elsewhere now. */
 		wish_release(s->cluster, &wish);
 		gang_leave(s, task);
+		task_set_unsorted(&s->tasks, task, true);
 		task_requeue(s, task, false);
 		return false;
 	}

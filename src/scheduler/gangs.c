@@ -196,6 +196,7 @@ int gang_join(struct scheduler *s, struct gang *gang, struct task *task, const s
 
 	if (push_task(gang, task) < 0)
 		return -ENOMEM;
+	task_set_unsorted(&s->tasks, task, false);
 	gang->members = MAX(first ? 0 : gang->members, wish->gang.members);
 	if (gang_note(s, task, wish) < 0)
 		gang_unread(task);

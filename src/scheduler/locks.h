@@ -78,9 +78,9 @@ struct locks_options {
 	/* LOCKS_BY_GPU: the UUID of the card with that index, NULL if there is none. */
 	const char *(*card_at)(void *context, const char *node, uint32_t index);
 	enum lock_pod (*pod)(void *context, const char *node, const struct lock_entry *entry);
-	/* found() for each unbound pod of the entry's gang that is known, from inside.  NULL: there
-	 * are no gangs. */
-	void (*mates)(void *context, const struct lock_entry *entry,
+	/* found() for each unbound pod of the entry's gang, from inside; false: it is not known yet
+	 * which these are.  NULL: there are no gangs. */
+	bool (*mates)(void *context, const struct lock_entry *entry,
 		      void (*found)(void *to, const char *name, const char *uid), void *to);
 	/* An entry that no lock of ours has made is there, or is no longer: what it holds is not
 	 * free.  Also after a restart, for our own of before.  With LOCKS_BY_GPU the entries of a

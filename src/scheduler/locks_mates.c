@@ -5,7 +5,8 @@
  * gang has not been bound for long, the last one may come to be locked a moment later: all of
  * them seem to be, and those that were not fenced would be bound without the one that was.  So
  * before the entry of another's gang goes, the unbound pods of it that had none are fenced, too.
- * They are read first, so that they change after the entry was found dead.
+ * They are read first, so that they change after the entry was found dead.  Who has just taken
+ * over does not know the pods of a gang yet: until it does nothing goes.
  *
  * There is one round for all entries of a gang that are dead when it begins. */
 #include "scheduler/locks_private.h"
@@ -171,7 +172,7 @@ struct round {
 	const struct record *record; /* one of them */
 	uint64_t came;		     /* the last of them */
 	uint64_t died;		     /* the first of them */
-	bool failed;		     /* out of memory */
+	bool failed;		     /* out of memory, or not all are known */
 };
 
 /* Whether the pod was changed since the last of them came: who made that one had read it before.
@@ -205,7 +206,7 @@ static void mark_dead(const struct record *record, bool in_round)
 		r->in_round = r->dead && in_round;
 }
 
-/* Out of memory it begins anew when the entry is next looked at. */
+/* One that fails begins anew when the entry is next looked at. */
 static void begin_round(const struct record *record)
 {
 	const struct locks_options *options = &record->cell->locks->options;
@@ -219,7 +220,8 @@ static void begin_round(const struct record *record)
 		round.died = MIN(round.died, r->dead_serial);
 	}
 	mark_dead(record, true);
-	options->mates(options->context, &record->entry, found, &round);
+	if (!options->mates(options->context, &record->entry, found, &round))
+		round.failed = true;
 	if (round.failed)
 		mark_dead(record, false);
 }

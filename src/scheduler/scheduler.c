@@ -378,16 +378,20 @@ static enum lock_pod lock_pod(void *context, const char *node, const struct lock
 		       : LOCK_POD_OVER;
 }
 
-static void lock_mates(void *context, const struct lock_entry *entry,
+/* A pod that has not been read may be of any gang: after a takeover all are such. */
+static bool lock_mates(void *context, const struct lock_entry *entry,
 		       void (*found)(void *to, const char *name, const char *uid), void *to)
 {
 	const struct scheduler *s = context;
 	struct strbuf key CLEANUP(strbuf_done) = STRBUF_INIT;
 
 	strbuf_addf(&key, "%s/%s", entry->namespace, entry->gang);
-	const struct gang *gang = key.failed ? NULL : map_get(&s->gangs.by_name, key.s, key.len);
+	if (s->tasks.unsorted || key.failed)
+		return false;
+	const struct gang *gang = map_get(&s->gangs.by_name, key.s, key.len);
 	for (size_t i = 0; gang && i < gang->tasks.len; i++)
 		found(to, gang->tasks.items[i]->name, gang->tasks.items[i]->uid);
+	return true;
 }
 
 /* Locks of others, and of ourselves before we were started again. */

@@ -17,6 +17,7 @@ uint32_t task_attempt(uint64_t random)
 
 void tasks_init(struct tasks *tasks, uint64_t seed)
 {
+	*tasks = (struct tasks){ 0 };
 	map_init(&tasks->by_uid, seed);
 }
 
@@ -65,8 +66,16 @@ struct task *tasks_add(struct tasks *tasks, const char *uid, const char *namespa
 	return NULL;
 }
 
+void task_set_unsorted(struct tasks *tasks, struct task *task, bool unsorted)
+{
+	if (unsorted != task->unsorted)
+		tasks->unsorted += unsorted ? 1 : -1;
+	task->unsorted = unsorted;
+}
+
 void tasks_remove(struct tasks *tasks, struct task *task)
 {
+	task_set_unsorted(tasks, task, false);
 	map_del(&tasks->by_uid, task->uid, strlen(task->uid));
 	task_free(task);
 }

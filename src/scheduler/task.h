@@ -49,6 +49,7 @@ struct task {
 	uint64_t hash;	       /* of what the cache last had of what it asks for */
 	uint64_t seen_ms;      /* when it was first seen */
 	uint32_t lost;	       /* locks lost in a row */
+	bool unsorted;	       /* it was not read since it came or changed: it may be of a gang */
 	bool held;	       /* gated, or being deleted: not in the queue */
 	bool learned;	       /* the engine knows of its arrival */
 	bool landed;	       /* bound, or gone: only the cache does not show it yet */
@@ -85,6 +86,7 @@ struct task {
 /* All tasks. */
 struct tasks {
 	struct map by_uid;
+	uint32_t unsorted; /* so many of them are */
 };
 
 void tasks_init(struct tasks *tasks, uint64_t seed);
@@ -96,6 +98,7 @@ struct task *tasks_add(struct tasks *tasks, const char *uid, const char *namespa
 		       const char *name);
 /* The task must be out of queue, gang and flight. */
 void tasks_remove(struct tasks *tasks, struct task *task);
+void task_set_unsorted(struct tasks *tasks, struct task *task, bool unsorted);
 
 /* The unit that an item of the queue belongs to, and the task of a unit that is no gang. */
 static inline struct unit *unit_of(struct pending_item *item)

@@ -43,6 +43,7 @@ static void dequeue(struct scheduler *s, struct task *task)
 	if (task->gang)
 		gang_leave(s, task);
 	pending_remove(s->pending, &task->unit.item);
+	task_set_unsorted(&s->tasks, task, false); /* nobody can bind it as it is */
 	asked_release(&s->asked, task->asked);
 	task->asked = NULL;
 }
@@ -77,10 +78,13 @@ void task_changed(struct scheduler *s, struct task *task, int32_t priority, bool
 		dequeue(s, task);
 		return;
 	}
-	if (task->gang)
+	if (task->gang) {
 		gang_unread(task);
-	else
+	} else {
 		task->unit.item.priority = priority;
+		/* Who waits for victims is read when these are gone. */
+		task_set_unsorted(&s->tasks, task, !task->nomination);
+	}
 	enqueue(s, task_item(task));
 }
 

@@ -30,6 +30,8 @@ struct stage {
 	bool nodeless;	      /* there is no node any more */
 	bool flickering;      /* there is none every other time */
 	unsigned nodes_asked; /* how often one was looked for */
+	bool unsorted;	      /* which pods are in the gang is not known */
+	unsigned mates_asked;
 	struct taken taken[FAKE_MAX];
 	unsigned takes;
 	uint32_t attempts;
@@ -81,14 +83,16 @@ static inline enum lock_pod stage_pod(void *context, const char *node,
 }
 
 /* All pods that are unbound, in one gang. */
-static inline void stage_mates(void *context, const struct lock_entry *entry,
+static inline bool stage_mates(void *context, const struct lock_entry *entry,
 			       void (*found)(void *to, const char *name, const char *uid),
 			       void *to)
 {
 	(void)context, (void)entry;
-	for (size_t i = 0; i < FAKE_MAX; i++)
+	stage.mates_asked++;
+	for (size_t i = 0; i < FAKE_MAX && !stage.unsorted; i++)
 		if (fake.pods[i].exists && !fake.pods[i].node[0])
 			found(to, fake.pods[i].name, fake.pods[i].uid);
+	return !stage.unsorted;
 }
 
 static inline void stage_came(void *context, const char *node, const struct lock_entry *entry)

@@ -358,6 +358,26 @@ TEST(of_a_half_locked_gang_those_without_a_lock_are_fenced_before_one_goes)
 	}
 }
 
+/* After a takeover pods are read one by one. */
+TEST(a_half_locked_gang_stays_until_it_is_known_who_is_in_it)
+{
+	fake_start();
+	fake_pod_add("x", 7);
+	fake_pod_add("y", 8);
+	fake_put("gpus-n1", "n1", "[" GANG_ENTRY("x", "7", "4", "GPU-0") "]");
+	stage_run(LOCKS_BY_NODE);
+	stage.unsorted = true;
+	while (stage.mates_asked < 3)
+		uv_run(&s.loop, UV_RUN_ONCE);
+	CHECK(fake_pod("x")->version != 7);
+	CHECK(strstr(stage_entries("gpus-n1"), "u-x"));
+	stage.unsorted = false;
+	stage_until(&stage.guests, "-n1/u-x ");
+	const char *y = strstr(fake.lines.s, "GET y PATCH y ");
+	CHECK(y && strstr(fake.lines.s, "PUT gpus-n1 ") > y);
+	stage_close();
+}
+
 TEST(who_is_not_active_collects_nothing)
 {
 	fake_start();

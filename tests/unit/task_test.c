@@ -30,6 +30,25 @@ TEST(tasks_are_found_by_uid)
 	tasks_done(&tasks);
 }
 
+TEST(tasks_that_were_not_read_are_counted)
+{
+	struct tasks tasks;
+
+	tasks_init(&tasks, 7);
+	struct task *a = tasks_add(&tasks, "uid-a", "ml", "a");
+	struct task *b = tasks_add(&tasks, "uid-b", "ml", "b");
+	task_set_unsorted(&tasks, a, true);
+	task_set_unsorted(&tasks, a, true);
+	task_set_unsorted(&tasks, b, true);
+	CHECK_INT(tasks.unsorted, 2);
+	task_set_unsorted(&tasks, b, false);
+	task_set_unsorted(&tasks, b, false);
+	CHECK_INT(tasks.unsorted, 1);
+	tasks_remove(&tasks, a);
+	CHECK_INT(tasks.unsorted, 0);
+	tasks_done(&tasks);
+}
+
 TEST(an_attempt_is_never_nothing)
 {
 	CHECK(task_attempt(0) != 0);

@@ -80,7 +80,7 @@ static enum lock_pod pod_state(void *context, const char *node, const struct loc
 }
 
 /* As add_partner() has them. */
-static void mates(void *context, const struct lock_entry *entry,
+static bool mates(void *context, const struct lock_entry *entry,
 		  void (*found)(void *to, const char *name, const char *uid), void *to)
 {
 	const struct rival *rival = context;
@@ -90,6 +90,7 @@ static void mates(void *context, const struct lock_entry *entry,
 	const struct kube_object *pod = kube_cache_get(rival->pods, rival->live.namespace, name);
 	if (pod && !is_bound(pod))
 		found(to, pod->name, pod->uid);
+	return true;
 }
 
 static void ready(void *context)
