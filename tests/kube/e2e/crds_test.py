@@ -65,7 +65,7 @@ GOOD = (
     {"devices": ONE, "topology": {"mode": "Ignore"}},
     {"devices": ONE, "gangRef": "team", "gangMinMembers": 1},
     {"devices": ONE, "gangRef": {"name": "team"}, "gangMinMembers": 2147483647},
-    {"devices": ONE, "gangRef": "", "gangMinMembers": 4},
+    {"devices": ONE, "gangRef": "", "gangMinMembers": 1},
     {"devices": ONE, "network": {"rdmaRequired": True, "minPorts": 1024}},
     {"devices": ONE, "network": {"minPorts": 0, "preferredHcas": ["mlx5_0", "mlx5_1"]}},
     {"devices": ONE, "network": {"preferredHcas": []}},

@@ -123,11 +123,11 @@ def a_lock_that_cannot_be_read_closes_its_node_also_when_that_comes_back():
         ]
         write_lock(f"{LOCKS}/{name}", "who can read this")
         make_pod("second", gpus=1, **on)
-        wait_message("second", "1 node(s) had locks that cannot be read")
+        wait_message("second", "1 node(s) had locks that are full, cannot be read")
         equal(as_identity("admin").delete("/api/v1/nodes/more").code, 200)
         wait_message("second", "0/1 nodes are available")
         add_node("more", gpus=2)
-        wait_message("second", "1 node(s) had locks that cannot be read")
+        wait_message("second", "1 node(s) had locks that are full, cannot be read")
         # It is not tried again and again.
         equal(scheduler.log().count("no GPU of a node can be locked"), 1, "told")
         write_lock(f"{LOCKS}/{name}", json.dumps([before]))

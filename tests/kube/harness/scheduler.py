@@ -99,7 +99,7 @@ class Scheduler:
         """What it has logged so far."""
         return self.log_file.read_text(encoding="utf-8", errors="replace")
 
-    def wait_ready(self, timeout_s=60):
+    def wait_ready(self, timeout_s=240):
         """Until it knows everything and decides."""
 
         def ready():
