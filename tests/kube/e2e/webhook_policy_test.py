@@ -56,9 +56,15 @@ def of_our_own_pods_the_agent_alone_may_see_every_gpu():
 @test
 def a_map_of_a_large_job_costs_little_enough():
     """The API server ends an expression that takes too long, and refuses."""
-    for count, gpus in ((2000, 1), (200, 32), (4000, 16)):
+    # The last are as much as a pod's annotations may be.
+    for count, gpus, node in (
+        (2000, 1, "gpu-node-"),
+        (200, 32, "gpu-node-"),
+        (4000, 16, "gpu-node-"),
+        (3600, 16, "gpu-node-of-long-n-"),
+    ):
         ids = ",".join(str(gpu) for gpu in range(gpus))
-        lines = "".join(f"{i}=gpu-node-{i:04}:{ids}\n" for i in range(count))
+        lines = "".join(f"{i}={node}{i:04}:{ids}\n" for i in range(count))
         for end, allowed in (("", True), ("2000=n\n", False)):
             pod = {"metadata": {"annotations": {"gpu-scheduling-map": lines + end}}}
             answer = ALICE.post(PODS + DRY, complete(pod, "policy", "large"))
